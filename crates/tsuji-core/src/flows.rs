@@ -20,7 +20,7 @@
 //! `tests/flows_model.rs` tries it in random walks of several processes:
 //!
 //! - **One link carries**: a flow has one link that stands and at most one that is being opened, of another transport.
-//!   [`FlowState::Active`] is a flow whose link stands.
+//!   [`RouteState::Active`] is a flow whose link stands.
 //! - **What is offered ends**: every number of a link that was offered is cut to, withdrawn or closed, once.
 //! - **Nothing waits for ever**: a link that its transport is opening, one on trial, a doubt, a broken link that is
 //!   kept and a try that is planned each have a time-out; and a flow without a link has been refused by every
@@ -95,7 +95,7 @@ pub enum Role {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-pub enum FlowState {
+pub enum RouteState {
     /// The two ends are agreeing on the link.
     Opening,
     /// Samples flow.
@@ -639,6 +639,9 @@ impl Flows {
 
     fn on_event(&mut self, now: Now, event: Event) {
         match event {
+            // They may have met again while that was told.
+            Event::Matched { flow, .. } | Event::Mismatched { flow, .. }
+                if self.routes.contains_key(&flow) => {}
             Event::Matched { flow, topic, ends } => {
                 self.add(flow, Route::new(topic, ends, now));
                 self.find_link(flow, "the two ends have met");
@@ -649,7 +652,7 @@ impl Flows {
                 self.add(
                     flow,
                     Route {
-                        state: FlowState::Incompatible,
+                        state: RouteState::Incompatible,
                         decision: Some(decision),
                         mismatches,
                         ..Route::new(topic, ends, now)
@@ -723,7 +726,6 @@ impl Flows {
     }
 
     fn add(&mut self, flow: Flow, route: Route) {
-        self.remove(flow);
         self.by_subscription.insert((flow.subscription, flow.publisher));
         self.routes.insert(flow, route);
         self.touched.insert(flow);

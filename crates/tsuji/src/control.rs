@@ -408,9 +408,9 @@ impl Look {
             // Whoever was met and is lost is looked for at once, whatever else is waited for.
             Wanted::Soon => {
                 self.0.hurry();
-                self.0.later();
+                self.0.later(clock::monotonic_ns());
             }
-            Wanted::Later if self.0.due_ns().is_none() => self.0.later(),
+            Wanted::Later if self.0.due_ns().is_none() => self.0.later(clock::monotonic_ns()),
             Wanted::Later | Wanted::No => (),
         }
     }
@@ -442,7 +442,7 @@ impl Keeper {
             }
             self.look.note(graph_cache.channels.wanted_look());
             if graph_cache.channels.wanted_parting() {
-                self.parting.soon();
+                self.parting.soon(clock::monotonic_ns());
             }
             if graph_cache.wants_second()
                 && let Some(engines) = self.session.wire_engines()
@@ -673,7 +673,7 @@ impl Keeper {
         };
         self.look.0.tried();
         if peers.iter().any(is_missing) {
-            self.look.0.later();
+            self.look.0.later(clock::monotonic_ns());
         }
     }
 
@@ -1115,7 +1115,7 @@ impl Keeper {
         }
         self.parting.tried();
         if graph_cache.channels.wanted_parting() {
-            self.parting.later();
+            self.parting.later(clock::monotonic_ns());
         }
     }
 

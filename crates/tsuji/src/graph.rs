@@ -1,6 +1,7 @@
 //! What can be seen of the whole system: nodes, endpoints, routes.
 
 use serde::{Deserialize, Serialize};
+pub use tsuji_core::flows::{Role, RouteState};
 use tsuji_core::{Qos, rxo};
 use tsuji_transport::Gid;
 
@@ -111,18 +112,6 @@ pub enum EndpointKind {
     Server,
     /// Sends requests.
     Client,
-}
-
-/// Kind of the samples that a flow carries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Role {
-    /// Messages of a topic.
-    Topic,
-    /// Requests to a service.
-    Request,
-    /// Replies of a service.
-    Reply,
 }
 
 /// A process that takes part in the domain.
@@ -360,20 +349,6 @@ pub struct RouteSetting {
     pub process: ProcessInfo,
     /// Number of flows of the topic that it decides about; or why it has refused.
     pub outcome: Result<u32, String>,
-}
-
-/// State of a flow's route.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RouteState {
-    /// The two ends are agreeing on the link.
-    Opening,
-    /// Samples flow.
-    Active,
-    /// QoS or type do not fit.
-    Incompatible,
-    /// No transport can carry it.
-    NoRoute,
 }
 
 /// Latencies of a flow's samples, in microseconds.

@@ -1,18 +1,16 @@
-//! Who is there, who matches whom, and which link each flow has.
+//! Who is there and who matches whom.
 //!
-//! This file decides and keeps tables; what must be said to other processes it leaves in the
-//! outboxes of their channels, which the control thread sends.
+//! This file keeps tables. Which link each flow has is decided by the core's [`Flows`], whose actions `acting.rs` does; what
+//! must be said to other processes is left in the outboxes of their channels, which the control thread sends.
 
 use std::collections::HashMap;
-use std::mem::discriminant;
 use std::sync::Arc;
-use std::time::Duration;
 
+use tsuji_core::flows::{Ends, Event, Flows, Way};
 use tsuji_core::handover::{Cut, Epoch};
-use tsuji_core::{Capability, Health, Offer, Qos, Scope, Traits, TransportId, rxo};
-use tsuji_platform::clock;
+use tsuji_core::{Durability, Liveliness, Policy, Qos, TransportId, rxo};
 use tsuji_transport::deferred::told;
-use tsuji_transport::{Address, Gid, PeerId, Transport};
+use tsuji_transport::{Address, Gid, PeerId};
 
 use crate::Error;
 use crate::control::channel::Channels;
@@ -23,21 +21,19 @@ use crate::endpoint::EndpointCore;
 use crate::engines::ProcessEngines;
 use crate::events::{PublisherEvent, SubscriptionEvent};
 use crate::graph::{Role, RouteHalf, RouteState, UnreachablePeer, type_mismatch};
-use crate::pacing::{Backoff, after};
-use crate::publisher_core::{self, Asking, Connected, Joining, OtherEnd, PublisherCore, Reached};
+use crate::publisher_core::PublisherCore;
+use crate::registry::WireEngines;
 use crate::session::Session;
 use crate::subscription_core::SubscriptionCore;
 use foreign::Foreign;
-use pins::Pins;
-use route::{Decision, HalfOpen, Opening, Route};
 
+mod acting;
 mod engines;
+mod facts;
 mod filters;
 mod foreign;
-mod handover;
 mod pins;
 mod report;
-mod route;
 mod second_engine;
 
 /// The tables of one participant.
@@ -49,11 +45,10 @@ pub(crate) struct GraphCache {
     topics: HashMap<String, Vec<Gid>>,
     publisher_cores: HashMap<Gid, Arc<PublisherCore>>,
     subscription_cores: HashMap<Gid, Arc<SubscriptionCore>>,
-    /// Flows whose publisher lives here.
-    flows: HashMap<Flow, Route>,
-    /// When flows without a route are decided again, because something had run out; nothing is due
-    /// while one is being opened.
-    retries: HashMap<Flow, Backoff>,
+    /// Flows whose publisher lives here, or is a foreign node's.
+    flows: Flows,
+    /// What the flows want done is being done.
+    is_acting: bool,
     /// Who is on the wires.
     pub(crate) foreign: Foreign,
     /// Where memory is preferred, how the wires of the transports were met.
@@ -64,7 +59,6 @@ pub(crate) struct GraphCache {
     pub(crate) network_changes: u64,
     /// Transports on which this process has met itself.
     met_self: Vec<TransportId>,
-    pins: Pins,
     pub(crate) unreachable_peers: Vec<UnreachablePeer>,
     /// Answers to questions that are under way.
     pub(crate) answers: HashMap<u64, Answers>,
@@ -90,6 +84,11 @@ struct Known<T> {
 }
 
 impl GraphCache {
+    /// Nothing is known yet.
+    pub(crate) fn new(policy: Arc<Policy>, engines: Option<WireEngines>) -> Self {
+        Self { flows: Flows::new(policy, engines), ..Self::default() }
+    }
+
     pub(crate) fn add_node(&mut self, session: &Session, record: NodeRecord) {
         self.channels.broadcast(&Control::Node(record.clone()));
         self.know_node(session, session.id, record);
@@ -219,11 +218,7 @@ impl GraphCache {
                 self.topics.remove(topic);
             }
         }
-        let flows = self.flows.keys();
-        let ended = flows.filter(|flow| flow.publisher == gid.0 || flow.subscription == gid.0);
-        for flow in ended.copied().collect::<Vec<_>>() {
-            self.end_flow(session, flow);
-        }
+        self.happened(session, Event::EndpointGone(gid.0));
         self.foreign.graph_changed(session);
         if known.record.is_publisher {
             let subscription_cores = self.subscription_cores.values();
@@ -245,7 +240,8 @@ impl GraphCache {
     ) {
         subscription_core.forget(gid);
         if subscription_core.role == Role::Reply {
-            self.end_flow(session, Flow::new(subscription_core.partner, partner));
+            let replies = Flow::new(subscription_core.partner, partner);
+            self.happened(session, Event::Ended(replies));
         }
     }
 
@@ -288,46 +284,10 @@ impl GraphCache {
         epoch: u32,
         address: Result<Vec<u8>, Refusal>,
     ) {
-        let Some(route) = self.flows.get_mut(&flow) else { return };
-        let is_theirs =
-            self.endpoints.get(&Gid(flow.subscription)).is_some_and(|it| it.peer == peer);
-        if !is_theirs || route.handover.opening_epoch() != Some(Epoch(epoch)) {
-            return;
+        let known = self.endpoints.get(&Gid(flow.subscription));
+        if known.is_some_and(|it| it.peer == peer) {
+            self.happened(session, Event::Answered { flow, epoch, address });
         }
-        let is_answered = route.opening.as_ref().is_none_or(|it| it.half.is_some());
-        let Some(id) = route.handover.opening().filter(|_| !is_answered).cloned() else { return };
-        match address {
-            Ok(bytes) => {
-                let address = Address { peer, reader: Gid(flow.subscription), bytes };
-                self.open_end(session, flow, &id, address);
-            }
-            Err(refusal) => self.exclude_and_try_again(session, flow, id, refusal),
-        }
-    }
-
-    /// Opens the publisher's end, or goes on opening it, and tells the subscription's process.
-    fn open_end(&mut self, session: &Session, flow: Flow, id: &TransportId, address: Address) {
-        let epoch = self.epoch(flow);
-        match self.connect(session, flow, id, Reached::Address(&address)) {
-            Ok(Joining::Connected(connected)) => self.tell_cut(session, flow, connected),
-            Ok(Joining::OnTrial) => {
-                let until_ns = after(clock::monotonic_ns(), TRIAL_MAX);
-                self.begin_opening(session, flow, HalfOpen::OnTrial { until_ns });
-            }
-            Ok(Joining::Later) => self.begin_opening(session, flow, HalfOpen::Address(address)),
-            Err(refusal) => {
-                // What was accepted for this link is given back.
-                self.give_back(session, flow, epoch);
-                self.exclude_and_try_again(session, flow, id.clone(), refusal);
-            }
-        }
-    }
-
-    /// Tells the subscription from where on the link carries that was opened last.
-    fn tell_cut(&mut self, session: &Session, flow: Flow, connected: Connected) {
-        let Connected { first, ends, .. } = connected;
-        let epoch = self.epoch(flow);
-        self.say(session, flow.subscription, Control::Cut { flow, epoch, ends, first });
     }
 
     /// Says a word about a flow to the process of one of its ends, which may be this one.
@@ -345,8 +305,10 @@ impl GraphCache {
             Control::Cut { flow, epoch, ends, first } => {
                 self.cut(session, flow, epoch, ends, Some(first));
             }
-            Control::Done { flow, epoch, held } => self.done(session, flow, epoch, held),
-            Control::Shown { flow, epoch } => self.shown(session, flow, epoch),
+            Control::Done { flow, epoch, held } => {
+                self.happened(session, Event::Done { flow, epoch, held });
+            }
+            Control::Shown { flow, epoch } => self.happened(session, Event::Shown { flow, epoch }),
             Control::Withdrawn { flow, epoch } => self.withdrawn(flow, epoch),
             Control::Closed { flow, .. } => self.closed(session, flow),
             Control::Displaced { flow, total } => {
@@ -360,78 +322,61 @@ impl GraphCache {
         }
     }
 
-    /// The transport has begun to open the link of this flow.
-    fn begin_opening(&mut self, session: &Session, flow: Flow, half: HalfOpen) {
-        if let Some(opening) = self.flows.get_mut(&flow).and_then(|it| it.opening.as_mut()) {
-            let is_same = |it: &HalfOpen| discriminant(it) == discriminant(&half);
-            let is_news = !opening.half.as_ref().is_some_and(is_same);
-            opening.half = Some(half);
-            if is_news {
-                session.waker.give();
-            }
-        }
-    }
-
-    fn go_on_opening(
-        &mut self,
-        session: &Session,
-        flow: Flow,
-        id: &TransportId,
-        opening: HalfOpen,
-    ) {
-        match opening {
-            HalfOpen::Address(address) => self.open_end(session, flow, id, address),
-            HalfOpen::ToPlain => self.open_to_foreign(session, flow, id),
-            HalfOpen::FromPlain => self.open_from_foreign(session, flow, id),
-            HalfOpen::OnTrial { .. } => (),
-        }
-    }
-
     /// Goes on with the flows that this transport is opening.
     pub(crate) fn go_on(&mut self, session: &Session, transport: &TransportId) {
-        for (flow, opening) in self.opening(transport) {
-            self.go_on_opening(session, flow, transport, opening);
-        }
+        self.happened(session, Event::GoOn(transport.clone()));
         let lost = self.publisher_cores.iter().flat_map(|(gid, publisher_core)| {
             let lost = publisher_core.lost_on(transport).into_iter();
             lost.map(|reader| Flow::new(*gid, reader))
         });
         for flow in lost.collect::<Vec<_>>() {
-            self.reader_lost(session, flow, transport);
+            let transport = transport.clone();
+            self.happened(session, Event::ReaderLost { flow, transport });
         }
     }
 
-    fn opening(&self, transport: &TransportId) -> Vec<(Flow, HalfOpen)> {
-        let opening = self.flows.iter().filter_map(|(flow, route)| {
-            let half = route.opening.as_ref()?.half.as_ref()?;
-            (route.handover.opening() == Some(transport)).then(|| (*flow, half.clone()))
-        });
-        opening.collect()
+    /// A link that was opened here is not wanted after all.
+    fn withdrawn(&mut self, flow: Flow, epoch: u32) {
+        if let Some(subscription_core) = self.subscription_cores.get(&Gid(flow.subscription)) {
+            subscription_core.withdraw(Gid(flow.publisher), Epoch(epoch));
+        }
     }
 
-    /// Gives up links that take too long to open.
-    fn give_up(&mut self, session: &Session, now_ns: u64) {
-        let late = self.flows.iter().filter_map(|(flow, route)| {
-            let is_late = route.opening_due_ns().is_some_and(|due_ns| due_ns <= now_ns);
-            let opening = route.opening.as_ref().filter(|_| is_late)?;
-            Some((*flow, route.handover.opening()?.clone(), opening.half.clone()))
-        });
-        for (flow, id, half) in late.collect::<Vec<_>>() {
-            if let Some(publisher_core) = self.publisher_cores.get(&Gid(flow.publisher)) {
-                publisher_core.disconnect_from(&id, Gid(flow.subscription));
-            } else if let Some(subscription_core) =
-                self.subscription_cores.get(&Gid(flow.subscription))
-            {
-                subscription_core.forget(Gid(flow.publisher));
+    /// Does what publishers and subscriptions of this process have come upon.
+    pub(crate) fn mend(&mut self, session: &Session) {
+        let news =
+            self.publisher_cores.iter().filter_map(|(gid, it)| Some((gid.0, it.take_news()?)));
+        for (publisher, news) in news.collect::<Vec<_>>() {
+            for trouble in news.troubles {
+                self.happened(session, Event::Trouble { publisher, trouble });
             }
-            self.give_back(session, flow, self.epoch(flow));
-            // The engine of a foreign end that has not matched by then sees something that is not seen here.
-            let is_foreign = matches!(half, Some(HalfOpen::ToPlain | HalfOpen::FromPlain));
-            let refusal = Refusal {
-                reason: "the other end was not reached in time".to_owned(),
-                is_passing: !is_foreign || self.epoch(flow) < FOREIGN_EPOCHS_MAX,
-            };
-            self.exclude_and_try_again(session, flow, id, refusal);
+            if let Some(why) = news.doubt {
+                let why = why.to_owned();
+                self.happened(session, Event::PublisherDoubted { publisher, why });
+            }
+        }
+        if session.wire_engines().is_some() {
+            let changing = self.publisher_cores.iter().filter(|(_, it)| it.is_changing_engine());
+            for publisher in changing.map(|(gid, _)| gid.0).collect::<Vec<_>>() {
+                self.happened(session, Event::EngineChanging(publisher));
+            }
+        }
+        let news = self.subscription_cores.values();
+        let news = news.filter_map(|it| Some((it.gid, it.take_handover_events()?)));
+        for (subscription, news) in news.collect::<Vec<_>>() {
+            for (writer, epoch) in news.shown {
+                let (flow, epoch) = (Flow::new(writer, subscription), epoch.0);
+                self.say(session, flow.publisher, Control::Shown { flow, epoch });
+            }
+            for (writer, total) in news.displaced {
+                let flow = Flow::new(writer, subscription);
+                self.say(session, flow.publisher, Control::Displaced { flow, total });
+            }
+            for finished in news.finished {
+                let flow = Flow::new(finished.writer, subscription);
+                let (epoch, held) = (finished.epoch.0, finished.held);
+                self.say(session, flow.publisher, Control::Done { flow, epoch, held });
+            }
         }
     }
 
@@ -556,49 +501,20 @@ impl GraphCache {
     pub(crate) fn due_ns(&self) -> Option<u64> {
         let publisher_cores = self.publisher_cores.values().filter_map(|it| it.due_ns());
         let subscription_cores = self.subscription_cores.values().filter_map(|it| it.due_ns());
-        let retries = self.retries.values().filter_map(Backoff::due_ns);
-        let opening = self.flows.values().filter_map(Route::due_ns);
+        let flows = self.flows.poll_timeout().into_iter();
         let channels = self.channels.due_ns().into_iter().chain(self.second_due_ns());
         let channels = channels.chain(self.ask_due_ns());
-        publisher_cores
-            .chain(subscription_cores)
-            .chain(retries)
-            .chain(opening)
-            .chain(channels)
-            .min()
+        publisher_cores.chain(subscription_cores).chain(flows).chain(channels).min()
     }
 
     pub(crate) fn on_time(&mut self, session: &Session, now_ns: u64) {
         self.publisher_cores.values().for_each(|it| it.on_time(now_ns));
         self.subscription_cores.values().for_each(|it| it.on_time(now_ns));
-        self.end_trials(session, now_ns);
-        self.give_up(session, now_ns);
-        self.settle_doubts(session, now_ns);
+        if self.flows.poll_timeout().is_some_and(|due_ns| due_ns <= now_ns) {
+            self.happened(session, Event::Timeout);
+        }
         self.end_waits_for_second(session, now_ns);
         self.ask_for_nodes(session, now_ns);
-        let retries = self.retries.iter_mut();
-        let due = retries.filter(|(_, retry)| retry.is_due(now_ns));
-        let due = due.map(|(flow, retry)| {
-            retry.tried();
-            *flow
-        });
-        for flow in due.collect::<Vec<_>>() {
-            let Some(route) = self.flows.get_mut(&flow) else { continue };
-            if route.opening.is_some() {
-                // That first.
-                self.retry_later(session, flow);
-                continue;
-            }
-            route.excluded.retain(|(_, refusal)| !refusal.is_passing);
-            self.find_link(session, flow, "what had run out may be there again");
-        }
-    }
-
-    /// Something has run out, so that a flow has no route: there may be more of it later.
-    fn retry_later(&mut self, session: &Session, flow: Flow) {
-        let retry = self.retries.entry(flow);
-        retry.or_insert_with(|| Backoff::new(RETRY_FIRST, RETRY_LAST)).later();
-        session.waker.give();
     }
 
     /// Wakes those who wait for room, to find the end.
@@ -636,7 +552,7 @@ impl GraphCache {
         };
         let is_settled = |subscription: &Gid| {
             let flows = publishers.iter().map(|it| Flow::new(*it, *subscription));
-            let mut routes = flows.filter_map(|flow| self.flows.get(&flow));
+            let mut routes = flows.filter_map(|flow| self.flows.get(flow));
             routes.any(|it| it.state != RouteState::Opening)
         };
         let goals = known.record.topic.as_str();
@@ -677,7 +593,7 @@ impl GraphCache {
         }
         let is_unwanted =
             || self.subscription_cores.get(&subscription).is_some_and(|it| it.ignores_local);
-        if self.flows.contains_key(&flow) || (is_mine(offers) && is_unwanted()) {
+        if self.flows.get(flow).is_some() || (is_mine(offers) && is_unwanted()) {
             return;
         }
         // What half a client or server says tells nothing of whether it can answer or be answered.
@@ -690,7 +606,7 @@ impl GraphCache {
         let mut mismatch = type_mismatch(offers.record.ty(), asks.record.ty());
         let mut mismatches = mismatches(&offers.record, &asks.record);
         if mismatch.is_none() {
-            mismatch = self.key_mismatch(publisher, subscription);
+            mismatch = self.facts(session).key_mismatch(publisher, subscription);
             mismatches.extend(mismatch.clone());
         }
         if offers.record.role != Role::Topic {
@@ -711,13 +627,14 @@ impl GraphCache {
             Some(replies) => replies.hears(partners.1),
             None => self
                 .flows
-                .get(&Flow::new(partners.1, partners.0))
+                .get(Flow::new(partners.1, partners.0))
                 .is_some_and(|route| route.state == RouteState::Active),
         };
         let is_decided_here = self.is_decided_here(session, publisher);
         if is_decided_here && (offers.record.role != Role::Request || can_be_answered()) {
-            self.flows.insert(flow, Route::new());
-            self.find_link(session, flow, "the two ends have met");
+            let (topic, ends) =
+                (Arc::from(&*offers.record.topic), self.ends(session, offers, asks));
+            self.happened(session, Event::Matched { flow, topic, ends });
         }
     }
 
@@ -726,6 +643,28 @@ impl GraphCache {
     fn is_decided_here(&self, session: &Session, publisher: Gid) -> bool {
         let known = self.endpoints.get(&publisher);
         known.is_some_and(|it| it.peer == session.id || self.foreign.is_foreign(it.peer))
+    }
+
+    /// What the ends of a flow are that is decided here.
+    fn ends(
+        &self,
+        session: &Session,
+        offers: &Known<EndpointRecord>,
+        asks: &Known<EndpointRecord>,
+    ) -> Ends {
+        let way = match () {
+            () if self.foreign.is_foreign(offers.peer) => Way::FromForeign,
+            () if self.foreign.is_foreign(asks.peer) => Way::ToForeign,
+            () if asks.peer == session.id => Way::Here,
+            () => Way::Peer,
+        };
+        let qos = Qos::from(offers.record.qos);
+        Ends {
+            role: offers.record.role,
+            way,
+            keeps: qos.durability == Durability::TransientLocal,
+            is_manual: qos.liveliness == Liveliness::ManualByTopic,
+        }
     }
 
     fn tell_mismatch(
@@ -751,16 +690,14 @@ impl GraphCache {
                 }
             });
         }
-        if self.is_decided_here(session, publisher) {
-            let mut route = Route::new();
-            route.state = RouteState::Incompatible;
-            route.choice = Some(Decision {
-                transport: None,
-                because: format!("incompatible: {}", mismatches.join("; ")),
-                rejected: Vec::new(),
-            });
-            route.mismatches = mismatches.clone();
-            self.flows.insert(flow, route);
+        let known = self.endpoints.get(&publisher).zip(self.endpoints.get(&subscription));
+        if let Some((offers, asks)) = known
+            && self.is_decided_here(session, publisher)
+        {
+            let (topic, ends) =
+                (Arc::from(&*offers.record.topic), self.ends(session, offers, asks));
+            let mismatches = mismatches.clone();
+            self.happened(session, Event::Mismatched { flow, topic, ends, mismatches });
         }
         if let Some(subscription_core) = self.subscription_cores.get(&subscription) {
             let topic = &subscription_core.topic;
@@ -773,93 +710,6 @@ impl GraphCache {
                 None => SubscriptionEvent::IncompatibleQos { publisher, mismatches },
             });
         }
-    }
-
-    /// What is known now of a flow that is decided here.
-    fn traits(&self, session: &Session, flow: Flow) -> Option<Traits> {
-        let subscription = self.endpoints.get(&Gid(flow.subscription))?;
-        let reliability = Qos::from(subscription.record.qos).reliability;
-        if let Some(publisher_core) = self.publisher_cores.get(&Gid(flow.publisher)) {
-            let far = self.far(session, subscription.peer);
-            return Some(publisher_core.traits(far, reliability, &session.policy()));
-        }
-        let publisher = self.endpoints.get(&Gid(flow.publisher))?;
-        let far = self.far(session, publisher.peer);
-        let record = &publisher.record;
-        Some(publisher_core::traits_of_another(
-            &record.topic,
-            &record.type_name,
-            far,
-            reliability,
-            &session.policy(),
-        ))
-    }
-
-    /// Where a process is, and whose it is.
-    fn far(&self, session: &Session, peer: PeerId) -> OtherEnd {
-        let scope = match () {
-            () if peer == session.id => Scope::Intra,
-            () if self.channels.is_near(peer) => Scope::Local,
-            () => Scope::Remote,
-        };
-        OtherEnd { scope, peer: self.foreign.peer(peer) }
-    }
-
-    fn offers(&self, session: &Session, flow: Flow) -> Vec<Offer> {
-        let publisher_core = self.publisher_cores.get(&Gid(flow.publisher));
-        let peer_of = |gid| self.endpoints.get(&gid).map(|known| known.peer);
-        let far_end = if publisher_core.is_some() { flow.subscription } else { flow.publisher };
-        let peer = peer_of(Gid(far_end)).unwrap_or_default();
-        let publisher = self.endpoints.get(&Gid(flow.publisher));
-        let role = publisher.map_or(Role::Topic, |it| it.record.role);
-        let excluded = self.flows.get(&flow).map_or(&[][..], |route| &route.excluded);
-        let mut offers: Vec<Offer> = Vec::new();
-        for transport in session.transports() {
-            let id = transport.id();
-            let mut offer = Offer::new(id.clone(), transport.capability());
-            offer.readers = publisher_core.map_or(0, |it| it.readers_on(&id));
-            if let Some(wire) = transport.wire().filter(|_| session.speaks()) {
-                offer.peers = wire.peers();
-            }
-            let refused = excluded.iter().find(|(it, _)| *it == id).map(|(_, refusal)| refusal);
-            if let Some(trouble) = transport.trouble() {
-                offer.health = Health::Exhausted(trouble.into());
-            } else if let Some(Refusal { reason, is_passing }) = refused {
-                let health = if *is_passing { Health::Exhausted } else { Health::Failed };
-                offer.health = health(reason.as_str().into());
-            } else if session.is_second(&id) && self.has_keys(Gid(far_end)) == Some(true) {
-                offer.health = Health::Failed("it is not told of keys".into());
-            } else if let Some(obstacle) = self.obstacle(session, peer, role, &offer) {
-                offer.health = Health::Failed(obstacle.into());
-            }
-            offers.push(offer);
-        }
-        // Those that do not work at all are named with the reason.
-        let failed = session.failed().iter().map(|it| Offer {
-            health: Health::Failed(it.reason.as_str().into()),
-            ..Offer::new(it.transport.clone(), Capability::ANYTHING)
-        });
-        offers.extend(failed);
-        offers
-    }
-
-    /// What keeps a transport from reaching this process, if it could as far as its scopes go.
-    fn obstacle(
-        &self,
-        session: &Session,
-        peer: PeerId,
-        role: Role,
-        offer: &Offer,
-    ) -> Option<String> {
-        let scope = self.far(session, peer).scope;
-        if peer == session.id || !offer.capability.scopes.contains(scope) {
-            return None;
-        }
-        if self.foreign.is_foreign(peer) {
-            let is_second = session.is_second(&offer.transport);
-            return self.foreign.obstacle(peer, &offer.transport, is_second, role);
-        }
-        self.channels.obstacle(peer, &offer.transport)
     }
 
     /// Opens the subscription's end, which lives here.
@@ -888,87 +738,6 @@ impl GraphCache {
         // Before it sends anything.
         self.tell_filter(session, flow, &subscription_core);
         Ok(address)
-    }
-
-    /// Opens the publisher's end, which lives here; answers nothing when it is to be gone on with.
-    fn connect(
-        &mut self,
-        session: &Session,
-        flow: Flow,
-        id: &TransportId,
-        reached: Reached<'_>,
-    ) -> Result<Joining, Refusal> {
-        let publisher_core = self.publisher_cores.get(&Gid(flow.publisher));
-        let publisher_core =
-            publisher_core.ok_or_else(|| Refusal::lasting("the publisher is gone"))?;
-        let asks = self.endpoints.get(&Gid(flow.subscription)).map(|known| &known.record);
-        let asks = asks.ok_or_else(|| Refusal::lasting("the subscription is gone"))?;
-        let transport: &Arc<dyn Transport> =
-            session.transport(id.as_str()).ok_or_else(|| Refusal::lasting("not in this build"))?;
-        let subscription_core = self.subscription_cores.get(&Gid(flow.subscription));
-        let value_type =
-            subscription_core.and_then(|subscription_core| subscription_core.value_type);
-        let is_urgent = self.flows.get(&flow).is_some_and(Route::is_bad);
-        let (qos, partner) = (asks.qos.into(), Gid(asks.partner));
-        let asking = Asking { qos, value_type, partner, is_urgent };
-        let joined = publisher_core.connect(transport, reached, &asking);
-        let joined =
-            joined.inspect_err(|_| publisher_core.disconnect_from(id, Gid(flow.subscription)))?;
-        if let Joining::Connected(connected) = joined {
-            if connected.ends.is_none() {
-                publisher_core.tell_matched();
-            }
-            self.carried(flow, connected.ends.is_none().then_some(connected.published_before));
-        }
-        Ok(joined)
-    }
-
-    fn exclude_and_try_again(
-        &mut self,
-        session: &Session,
-        flow: Flow,
-        id: TransportId,
-        refusal: Refusal,
-    ) {
-        let Some(route) = self.flows.get_mut(&flow) else { return };
-        if !self.retries.contains_key(&flow) {
-            told::warn!(transport = %id, reason = refusal.reason, "a link could not be opened");
-        }
-        if route.handover.opening() == Some(&id) {
-            route.handover.withdraw();
-        }
-        let why = route.opening.take().map_or_else(|| NOT_TO_BE_HAD.to_owned(), |it| it.why);
-        route.excluded.push((id, refusal));
-        self.find_link(session, flow, &why);
-    }
-
-    fn end_flow(&mut self, session: &Session, flow: Flow) {
-        let Some(route) = self.flows.remove(&flow) else { return };
-        self.retries.remove(&flow);
-        let (publisher, subscription) = (Gid(flow.publisher), Gid(flow.subscription));
-        let Some(publisher_core) = self.publisher_cores.get(&publisher) else {
-            // It is a foreign node's.
-            return self.closed(session, flow);
-        };
-        if let Some(id) = route.handover.opening() {
-            publisher_core.disconnect_from(id, subscription);
-        }
-        if route.handover.current().is_some() {
-            publisher_core.disconnect(subscription);
-            publisher_core.tell_matched();
-        }
-        self.close_remote_end(session, flow, route.handover.last().0);
-        self.regroup(session, flow);
-    }
-
-    /// The subscription's end of this link gets nothing any more.
-    fn close_remote_end(&mut self, session: &Session, flow: Flow, epoch: u32) {
-        self.say(session, flow.subscription, Control::Closed { flow, epoch });
-    }
-
-    /// The number of the link that was offered last.
-    fn epoch(&self, flow: Flow) -> u32 {
-        self.flows.get(&flow).map_or(0, |route| route.handover.last().0)
     }
 
     /// Lets a transport that connects processes connect this one with itself.
@@ -1022,20 +791,6 @@ fn record(endpoint: &EndpointCore, is_publisher: bool) -> EndpointRecord {
     }
 }
 
-/// How long a transport may take to reach the other end of a flow.
-const OPENING_MAX: Duration = Duration::from_secs(5);
-/// The same while nothing goes to it, nor to others.
-const OPENING_MAX_BROKEN: Duration = Duration::from_secs(1);
-/// Decisions about a flow with a foreign node, two for each try, after which it is not tried again.
-const FOREIGN_EPOCHS_MAX: u32 = 6;
-/// How long a link that must show that it carries is waited for. After so long without a sample both
-/// ends have said to each other what they need.
-const TRIAL_MAX: Duration = Duration::from_millis(250);
-/// What set a decision off that nobody else did.
-const NOT_TO_BE_HAD: &str = "a link was not to be had";
-/// How soon a flow without a route is decided again.
-const RETRY_FIRST: Duration = Duration::from_millis(100);
-const RETRY_LAST: Duration = Duration::from_secs(10);
 /// Beyond so many, endpoints of other processes are not taken note of.
 const ENDPOINTS_MAX: usize = 200_000;
 /// Beyond so many, unreachable peers are only logged.

@@ -1,18 +1,8 @@
-//! When something is due: periods that must not pass, and tries that come ever more rarely.
+//! When something is due: periods that must not pass; and, of the core, tries that come ever more rarely.
 
 use std::time::Duration;
 
-use tsuji_platform::clock;
-
-/// `duration` in nanoseconds, at least 1.
-pub(crate) fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX).max(1)
-}
-
-/// The time `period` after `start_ns`.
-pub(crate) fn after(start_ns: u64, period: Duration) -> u64 {
-    start_ns.saturating_add(nanos(period))
-}
+pub(crate) use tsuji_core::pacing::{Backoff, after, nanos};
 
 /// How long a link over an engine stays open that no flow has any more. It may be wanted again soon.
 pub(crate) const LINK_IDLE_MAX: Duration = Duration::from_secs(5);
@@ -60,56 +50,6 @@ impl DeadlineWatch {
     }
 }
 
-/// Tries that come ever more rarely.
-#[derive(Debug)]
-pub(crate) struct Backoff {
-    first: Duration,
-    last: Duration,
-    /// The time to the try after the next.
-    pause: Duration,
-    /// The next try; `None` while none is planned.
-    due_ns: Option<u64>,
-}
-
-impl Backoff {
-    pub(crate) fn new(first: Duration, last: Duration) -> Self {
-        Self { first, last, pause: first, due_ns: None }
-    }
-
-    pub(crate) fn due_ns(&self) -> Option<u64> {
-        self.due_ns
-    }
-
-    pub(crate) fn is_due(&self, now_ns: u64) -> bool {
-        self.due_ns.is_some_and(|due_ns| due_ns <= now_ns)
-    }
-
-    /// Plans the next try.
-    pub(crate) fn later(&mut self) {
-        self.due_ns = Some(after(clock::monotonic_ns(), self.pause));
-        self.pause = self.last.min(2 * self.pause);
-    }
-
-    /// Plans a try as soon as the first one, unless one is due before. Who asks again and again does not put it off.
-    pub(crate) fn soon(&mut self) {
-        let soon_ns = after(clock::monotonic_ns(), self.first);
-        if self.due_ns.is_none_or(|due_ns| soon_ns < due_ns) {
-            self.hurry();
-            self.later();
-        }
-    }
-
-    /// From here on tries are as frequent as at first.
-    pub(crate) fn hurry(&mut self) {
-        self.pause = self.first;
-    }
-
-    /// The try that was planned is made.
-    pub(crate) fn tried(&mut self) {
-        self.due_ns = None;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,31 +71,5 @@ mod tests {
     fn nothing_is_due_without_a_period() {
         let mut watch = DeadlineWatch::new(None);
         assert_eq!((watch.due_ns(5), watch.look(5, u64::MAX)), (None, None));
-    }
-
-    #[test]
-    fn tries_grow_rare_and_can_be_hurried() {
-        let (first, last) = (Duration::from_secs(100), Duration::from_secs(300));
-        let mut backoff = Backoff::new(first, last);
-        assert_eq!(backoff.due_ns(), None);
-        let now_ns = clock::monotonic_ns();
-        backoff.later();
-        assert!(!backoff.is_due(now_ns) && backoff.is_due(after(clock::monotonic_ns(), first)));
-        backoff.later();
-        backoff.later();
-        assert!(!backoff.is_due(after(now_ns, last) - 1));
-        backoff.hurry();
-        backoff.later();
-        assert!(backoff.is_due(after(clock::monotonic_ns(), first)));
-        backoff.tried();
-        assert_eq!(backoff.due_ns(), None);
-        backoff.soon();
-        let due_ns = backoff.due_ns();
-        backoff.soon();
-        assert_eq!(backoff.due_ns(), due_ns, "it is not put off");
-        backoff.later();
-        backoff.later();
-        backoff.soon();
-        assert!(backoff.is_due(after(clock::monotonic_ns(), first)));
     }
 }

@@ -33,7 +33,7 @@ use attempt::{Attempt, Needs, Step};
 use engine_handover::EngineHandover;
 use history::Kept;
 pub(crate) use history::SAMPLES_MAX as HISTORY_SAMPLES_MAX;
-pub(crate) use links::{Asking, Connected, Joining, PublisherChange, Reached, Trouble};
+pub(crate) use links::{Asking, Joining, PublisherChange, Reached};
 use links::{Link, LinkId, ReaderOf};
 use reader_filters::ReaderFilters;
 
@@ -559,7 +559,7 @@ impl PublisherCore {
             state.owed_again.tried();
             self.send_all_owed(&mut state);
             if state.is_catching_up {
-                state.owed_again.later();
+                state.owed_again.later(clock::monotonic_ns());
             }
         }
         let newest_ns = state.last_publish_ns;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+pub(crate) use tsuji_core::flows::WireEngines;
 use tsuji_core::{Peers, Policy, Prefer, RtpsEngine, Scopes, Setting, TransportId};
 use tsuji_engine::{About, EngineTransport, IDLE_DEFAULT};
 use tsuji_platform::life::Life;
@@ -41,26 +42,6 @@ pub(crate) struct Opened {
     pub(crate) network: Network,
     /// What speaks to foreign nodes beside the engine that finds them.
     pub(crate) wire_engines: Option<WireEngines>,
-}
-
-/// Two engines on one wire.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct WireEngines {
-    /// It finds everybody.
-    pub(crate) first: TransportId,
-    /// It reaches participants of its vendor on this host, and joins when the first is found.
-    pub(crate) second: TransportId,
-}
-
-impl WireEngines {
-    /// The one that is not this one, of the two.
-    pub(crate) fn other(&self, engine: &TransportId) -> Option<&TransportId> {
-        match () {
-            () if *engine == self.first => Some(&self.second),
-            () if *engine == self.second => Some(&self.first),
-            () => None,
-        }
-    }
 }
 
 /// A transport that does not work.

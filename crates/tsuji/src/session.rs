@@ -174,8 +174,11 @@ impl Session {
             bells,
             transports: opened.transports,
             failed: opened.failed,
+            graph_cache: Mutex::new(GraphCache::new(
+                Arc::clone(policy),
+                opened.wire_engines.clone(),
+            )),
             wire_engines: opened.wire_engines,
-            graph_cache: Mutex::new(GraphCache::default()),
             changes: Mutex::default(),
             changed: Condvar::new(),
             guards: Mutex::default(),

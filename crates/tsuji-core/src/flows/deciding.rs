@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::engines::at_odds;
 use super::route::{Half, Opening, shown};
 use super::{
-    Action, Decision, Ends, Flow, FlowState, Flows, Note, Now, Reach, Refusal, Role, Trouble, View,
-    Way, Work,
+    Action, Decision, Ends, Flow, Flows, Note, Now, Reach, Refusal, Role, RouteState, Trouble,
+    View, Way, Work,
 };
 use crate::handover::{Begun, Epoch};
 use crate::pacing::{Backoff, after};
@@ -95,7 +95,7 @@ impl Flows {
     ) {
         let Some(route) = self.route(flow) else { return };
         if route.handover.current().is_none() {
-            route.state = FlowState::Opening;
+            route.state = RouteState::Opening;
             route.since_wall_ns = now.wall_ns;
             route.decision = Some(decision.clone());
         }
@@ -153,7 +153,7 @@ impl Flows {
         }
         self.lose_link(flow);
         let Some(route) = self.route(flow) else { return };
-        route.state = FlowState::NoRoute;
+        route.state = RouteState::NoRoute;
         route.since_wall_ns = now.wall_ns;
         route.decision = Some(Decision {
             transport: None,
@@ -242,7 +242,7 @@ impl Flows {
     pub(super) fn doubt(&mut self, now: Now, flow: Flow, why: String) {
         let has_engines = self.engines.is_some();
         let Some(route) = self.route(flow) else { return };
-        if keeps_its_wire(&route.ends, has_engines) || route.state != FlowState::Active {
+        if keeps_its_wire(&route.ends, has_engines) || route.state != RouteState::Active {
             return;
         }
         let due_ns = after(route.changed_ns, DWELL);
@@ -279,7 +279,7 @@ impl Flows {
     /// The flows of a topic, or all, whose links can change.
     pub(super) fn flows_of(&self, topic: Option<&str>) -> impl Iterator<Item = Flow> {
         let flows = self.routes.iter().filter(move |(_, route)| {
-            route.state != FlowState::Incompatible
+            route.state != RouteState::Incompatible
                 && topic.is_none_or(|topic| *route.topic == *topic)
                 && !keeps_its_wire(&route.ends, self.engines.is_some())
         });

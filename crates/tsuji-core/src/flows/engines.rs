@@ -5,7 +5,7 @@
 //! that wire can have it, and by the first for all of them as soon as one needs that.
 
 use super::route::Half;
-use super::{Action, EndpointId, Ends, Flow, FlowState, Flows, Now, Role, View, Work};
+use super::{Action, EndpointId, Ends, Flow, Flows, Now, Role, RouteState, View, Work};
 use crate::{Health, Offer, TransportId, select};
 
 /// Two engines on one wire.
@@ -35,7 +35,7 @@ impl Flows {
     fn beside(&self, flow: Flow) -> impl Iterator<Item = Flow> {
         let flows = self.of_publisher(flow.publisher).filter(move |(it, route)| {
             *it != flow
-                && route.state != FlowState::Incompatible
+                && route.state != RouteState::Incompatible
                 && route.patient_until_ns.is_none()
         });
         flows.map(|(flow, _)| flow)

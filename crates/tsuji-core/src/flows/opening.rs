@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::route::{Change, Half};
-use super::{Action, Connected, Flow, FlowState, Flows, Note, Now, Opened, Reach, Refusal, Way};
+use super::{Action, Connected, Flow, Flows, Note, Now, Opened, Reach, Refusal, RouteState, Way};
 use crate::handover::Epoch;
 use crate::pacing::after;
 
@@ -131,7 +131,7 @@ impl Flows {
         route.handover.carry(epoch);
         let Some(opening) = route.opening.take() else { return };
         let Some(to) = opening.decision.transport.clone() else { return };
-        route.state = FlowState::Active;
+        route.state = RouteState::Active;
         route.is_broken = false;
         route.patient_until_ns = None;
         route.changed_ns = now.monotonic_ns;

@@ -5,7 +5,7 @@ use std::error::Error;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use super::{Event, Flows};
+use super::Flows;
 use crate::{Policy, TransportId};
 
 /// Puts what several processes say of a topic in an order that is the same everywhere: counted on from
@@ -72,13 +72,12 @@ impl Pins {
         self.by_topic.get(&pin.topic).is_some_and(|known| pin.stamp <= known.stamp)
     }
 
-    /// Makes room for one more topic, if there is none but for those that were left to the policy again.
-    fn make_room(&mut self, topic: &str) -> Result<(), TooManyPins> {
-        if self.by_topic.len() < Flows::PINS_MAX || self.by_topic.contains_key(topic) {
-            return Ok(());
-        }
-        self.by_topic.retain(|_, it| it.transport.is_some());
-        if Flows::PINS_MAX <= self.by_topic.len() { Err(TooManyPins) } else { Ok(()) }
+    /// Whether there is room for this topic, if need be in the place of those that were left to the policy again.
+    fn has_room(&self, topic: &str) -> bool {
+        let is_set = |it: &Set| it.transport.is_some();
+        self.by_topic.contains_key(topic)
+            || self.by_topic.len() < Flows::PINS_MAX
+            || self.by_topic.values().filter(|it| is_set(it)).count() < Flows::PINS_MAX
     }
 }
 
@@ -92,26 +91,31 @@ impl Flows {
         (self.pins.count, process)
     }
 
-    /// Takes the user's word about a topic. Answers how many flows of it are decided here; what was set later is not
-    /// set back.
+    /// Stamps that are made from now on are later than this one.
+    pub fn saw_stamp(&mut self, stamp: Stamp) {
+        self.pins.count = self.pins.count.max(stamp.0);
+    }
+
+    /// Whether the user's word about a topic can be taken, as [`Event::Pinned`](super::Event::Pinned) does. Answers how many flows
+    /// of it are decided here; what was set later is not set back.
     ///
     /// # Errors
     ///
     /// [`TooManyPins`] if there are [`PINS_MAX`](Self::PINS_MAX) others.
-    pub fn pin(&mut self, pin: Pin) -> Result<u32, TooManyPins> {
-        let flows = self.flows_of(Some(&pin.topic)).count();
-        self.pins.count = self.pins.count.max(pin.stamp.0);
-        if !self.pins.is_older(&pin) {
-            self.pins.make_room(&pin.topic)?;
-            self.handle(Event::Pinned(pin));
+    pub fn may_pin(&self, pin: &Pin) -> Result<u32, TooManyPins> {
+        if !self.pins.is_older(pin) && !self.pins.has_room(&pin.topic) {
+            return Err(TooManyPins);
         }
-        Ok(u32::try_from(flows).unwrap_or(u32::MAX))
+        Ok(u32::try_from(self.flows_of(Some(&pin.topic)).count()).unwrap_or(u32::MAX))
     }
 
     pub(super) fn pinned(&mut self, pin: Pin) {
-        self.pins.count = self.pins.count.max(pin.stamp.0);
-        if self.pins.is_older(&pin) || self.pins.make_room(&pin.topic).is_err() {
+        self.saw_stamp(pin.stamp);
+        if self.pins.is_older(&pin) || !self.pins.has_room(&pin.topic) {
             return;
+        }
+        if Self::PINS_MAX <= self.pins.by_topic.len() {
+            self.pins.by_topic.retain(|topic, it| it.transport.is_some() || *topic == pin.topic);
         }
         let why = match pin.transport {
             Some(_) => "the user has set it",

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::{Ends, FlowState, Now, Reach, Refusal};
+use super::{Ends, Now, Reach, Refusal, RouteState};
 use crate::handover::WriterHandover;
 use crate::pacing::{Backoff, after};
 use crate::{Choice, Reason, TransportId};
@@ -18,12 +18,12 @@ pub struct Route {
     /// What stands at its ends, and how they are reached.
     pub ends: Ends,
     /// How it stands.
-    pub state: FlowState,
+    pub state: RouteState,
     /// The link it has, and the one that it is about to have.
     pub handover: WriterHandover<TransportId>,
     /// Of the link that stands, or if none does, the last decision; `None` before the first.
     pub decision: Option<Decision>,
-    /// Why its ends do not fit each other, where it is [`FlowState::Incompatible`].
+    /// Why its ends do not fit each other, where it is [`RouteState::Incompatible`].
     pub mismatches: Vec<String>,
     /// The links that it has had, the newest last; at most [`Self::CHANGES_KEPT`].
     pub changes: VecDeque<Change>,
@@ -120,7 +120,7 @@ impl Route {
         Self {
             topic,
             ends,
-            state: FlowState::Opening,
+            state: RouteState::Opening,
             handover: WriterHandover::default(),
             decision: None,
             mismatches: Vec::new(),

@@ -8,7 +8,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tsuji_core::{Durability, History, Liveliness, Qos, Reliability};
 use tsuji_platform::life::LifeSign;
-use tsuji_transport::Gid;
+
+pub(crate) use tsuji_core::flows::{Flow, Refusal};
 
 use crate::control::watching::WatchWord;
 use crate::engines::ProcessEngines;
@@ -102,34 +103,6 @@ pub(crate) enum ParkingWord {
     Gone([u8; 16]),
     /// I am this process, and leave. Maybe the only word on a connection.
     Bye([u8; 16]),
-}
-
-/// A publisher and a subscription.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(crate) struct Flow {
-    pub(crate) publisher: [u8; 16],
-    pub(crate) subscription: [u8; 16],
-}
-
-impl Flow {
-    pub(crate) fn new(publisher: Gid, subscription: Gid) -> Self {
-        Self { publisher: publisher.0, subscription: subscription.0 }
-    }
-}
-
-/// Why one end of a flow was not opened.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Refusal {
-    pub(crate) reason: String,
-    /// Something has run out, of which there may be more later.
-    pub(crate) is_passing: bool,
-}
-
-impl Refusal {
-    /// There is no use in trying again.
-    pub(crate) fn lasting(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), is_passing: false }
-    }
 }
 
 impl From<Error> for Refusal {
@@ -297,6 +270,8 @@ pub(crate) fn decode(frame: &[u8]) -> Result<Control, FrameError> {
 
 #[cfg(test)]
 mod tests {
+    use tsuji_transport::Gid;
+
     use super::*;
 
     fn flow() -> Flow {

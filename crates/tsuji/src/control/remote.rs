@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use tsuji_core::{History, Qos};
 use tsuji_msg::cdr::{ByteOrder, Reader, Writer};
+use tsuji_platform::clock;
 use tsuji_transport::wire::{ChannelSpec, Inlet, Outlet, Wire};
 use tsuji_transport::{PeerId, Result};
 
@@ -50,7 +51,7 @@ impl RemoteChannel {
         let outlet = wire.open_outlet(&spec(peer))?;
         let mine = LINES.fetch_add(1, Ordering::Relaxed);
         let mut connect_attempts = Backoff::new(CONNECT_ATTEMPT_FIRST, CONNECT_ATTEMPT_LAST);
-        connect_attempts.later();
+        connect_attempts.later(clock::monotonic_ns());
         Ok(Self {
             outlet,
             own,
@@ -95,7 +96,7 @@ impl RemoteChannel {
         if self.connect_attempts.as_ref().is_some_and(|it| it.is_due(now_ns)) {
             // What is lost is said again.
             let _ = self.send(&[]);
-            self.connect_attempts.iter_mut().for_each(Backoff::later);
+            self.connect_attempts.iter_mut().for_each(|it| it.later(now_ns));
         }
     }
 
@@ -222,7 +223,7 @@ mod tests {
     fn line(mine: u64) -> (RemoteChannel, Kept) {
         let kept = Kept::default();
         let mut connect_attempts = Backoff::new(CONNECT_ATTEMPT_FIRST, CONNECT_ATTEMPT_LAST);
-        connect_attempts.later();
+        connect_attempts.later(clock::monotonic_ns());
         let own = PeerId([mine as u8; 16]);
         let outlet = Box::new(kept.clone());
         let connect_attempts = Some(connect_attempts);

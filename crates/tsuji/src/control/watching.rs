@@ -255,7 +255,7 @@ impl Watching {
         self.role = Role::Seeking;
         self.seeks_since_ns = clock::monotonic_ns();
         self.tries.hurry();
-        self.tries.later();
+        self.tries.later(clock::monotonic_ns());
     }
 
     fn try_lock(&mut self) -> Vec<Deed> {
@@ -270,7 +270,7 @@ impl Watching {
                 if let Err(error) = refused {
                     tracing::debug!(%error, "no lock for watching the run-time folder");
                 }
-                self.tries.later();
+                self.tries.later(clock::monotonic_ns());
                 let is_alone = after(self.seeks_since_ns, ALONE_AFTER) <= clock::monotonic_ns();
                 return if is_alone { self.watch_alone() } else { Vec::new() };
             }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tsuji_core::flows::{Event, Route};
 use tsuji_core::{Peer, Qos, TransportId};
 use tsuji_msg::cdr::ByteOrder;
 use tsuji_platform::clock;
@@ -21,18 +22,17 @@ use tsuji_transport::wire::{
 };
 use tsuji_transport::{Bytes, Gid, PeerId, Transport};
 
-use super::route::Route;
+use super::GraphCache;
 use super::second_engine::SecondEngine;
-use super::{GraphCache, HalfOpen};
 use crate::Result;
 use crate::announcement::{ForeignEndpoint, foreign_endpoint};
 use crate::control::listening_socket::socket_of;
-use crate::control::protocol::{self, EndpointRecord, Flow, NodeRecord, Refusal};
+use crate::control::protocol::{self, EndpointRecord, Flow, NodeRecord};
 use crate::control::remote::{self, RemoteChannel};
 use crate::endpoint::EndpointCore;
 use crate::graph::{ProcessInfo, Role, UnreachablePeer};
 use crate::pacing::after;
-use crate::publisher_core::{Joining, PublisherCore, Reached};
+use crate::publisher_core::PublisherCore;
 use crate::session::Session;
 use crate::subscription_core::SubscriptionCore;
 
@@ -113,6 +113,11 @@ impl Foreign {
     /// Whose this process is.
     pub(crate) fn peer(&self, peer: PeerId) -> Peer {
         self.plain(peer).map_or(Peer::Tsuji, |it| Peer::Foreign(it.vendor.vendor()))
+    }
+
+    /// Whose middleware a foreign participant runs.
+    pub(crate) fn vendor_id(&self, peer: PeerId) -> Option<VendorId> {
+        self.plain(peer).map(|it| it.vendor)
     }
 
     /// What a foreign participant runs on.
@@ -309,22 +314,6 @@ impl GraphCache {
         });
     }
 
-    /// Whether an endpoint says that its type has keys; nothing is known of those of other processes of tsuji.
-    pub(super) fn has_keys(&self, gid: Gid) -> Option<bool> {
-        if let Some(publisher_core) = self.publisher_cores.get(&gid) {
-            return Some(publisher_core.announces_keys());
-        }
-        if let Some(subscription_core) = self.subscription_cores.get(&gid) {
-            return Some(subscription_core.announces_keys());
-        }
-        self.foreign_has_keys(gid)
-    }
-
-    fn foreign_has_keys(&self, gid: Gid) -> Option<bool> {
-        let vendor = self.foreign.plain(self.endpoints.get(&gid)?.peer)?.vendor;
-        (vendor != VendorId::ZENOH).then(|| Guid(gid.0).has_keys())
-    }
-
     /// An endpoint that is new here announces keys if a foreign one at the other end of its topic does: a definition in the
     /// language of `.msg` does not say so.
     pub(super) fn take_over_keys(&self, session: &Session, core: &EndpointCore, publishes: bool) {
@@ -339,24 +328,10 @@ impl GraphCache {
             })
         };
         let mut others = self.topics.get(&core.topic).into_iter().flatten().filter(is_other_end);
-        if others.any(|it| self.foreign_has_keys(*it) == Some(true)) {
+        let facts = self.facts(session);
+        if others.any(|it| facts.foreign_has_keys(*it) == Some(true)) {
             core.announce_keys();
         }
-    }
-
-    /// Why two ends do not meet of which one alone says that its type has keys.
-    pub(super) fn key_mismatch(&self, publisher: Gid, subscription: Gid) -> Option<String> {
-        let (offers, asks) = (self.has_keys(publisher)?, self.has_keys(subscription)?);
-        let is_foreign =
-            |gid| self.endpoints.get(gid).is_some_and(|it| self.foreign.is_foreign(it.peer));
-        let (has, has_none) = match (offers, asks) {
-            (true, false) => ("publisher", "subscription"),
-            (false, true) => ("subscription", "publisher"),
-            _ => return None,
-        };
-        let text =
-            || format!("keys: the type of the {has} has keys, that of the {has_none} has none");
-        (is_foreign(&publisher) || is_foreign(&subscription)).then(text)
     }
 
     /// Opens a publisher on the wires, for foreign nodes to see.
@@ -476,8 +451,8 @@ impl GraphCache {
             route.handover.current() == Some(&id) || route.handover.opening() == Some(&id)
         };
         let flows = self.flows.iter().filter(|(_, route)| is_by_it(route));
-        let flows: Vec<Flow> = flows.map(|(flow, _)| *flow).collect();
-        flows.iter().for_each(|flow| self.end_flow(session, *flow));
+        let flows: Vec<Flow> = flows.map(|(flow, _)| flow).collect();
+        flows.iter().for_each(|flow| self.happened(session, Event::Ended(*flow)));
         self.publisher_cores.values().for_each(|it| it.leave_wires(Some(&id)));
         self.subscription_cores.values().for_each(|it| it.leave_wires(Some(&id)));
         flows.into_iter().for_each(|flow| self.match_flow(session, flow));
@@ -668,11 +643,7 @@ impl GraphCache {
         let left = self.endpoints.get_mut(&partner).filter(|it| it.record.partner == gid.0);
         let Some(left) = left else { return };
         left.record.partner = [0; 16];
-        let flows = self.flows.keys();
-        let ended = flows.filter(|it| [it.publisher, it.subscription].contains(&partner.0));
-        for flow in ended.copied().collect::<Vec<_>>() {
-            self.end_flow(session, flow);
-        }
+        self.happened(session, Event::EndpointGone(partner.0));
         self.pair(session, partner);
     }
 
@@ -892,55 +863,6 @@ impl GraphCache {
             |it: &NodeEntitiesInfo| !is_second || !it.readers.is_empty() || !it.writers.is_empty();
         let nodes = nodes.filter(is_shown).collect();
         ParticipantEntitiesInfo { participant: Guid(wire.name.0), nodes }
-    }
-
-    /// Opens the link to a subscription of a foreign node, or goes on opening it.
-    pub(super) fn open_to_foreign(&mut self, session: &Session, flow: Flow, id: &TransportId) {
-        match self.connect(session, flow, id, Reached::Plain(Gid(flow.subscription))) {
-            Ok(Joining::Connected(connected)) => {
-                if connected.ends.is_some() {
-                    // It has all that came by the other engine, as far as that could be known.
-                    self.done(session, flow, self.epoch(flow), 0);
-                }
-                self.foreign.graph_changed(session);
-                self.can_answer(session, flow);
-            }
-            Ok(Joining::Later | Joining::OnTrial) => {
-                self.begin_opening(session, flow, HalfOpen::ToPlain)
-            }
-            Err(refusal) => self.exclude_and_try_again(session, flow, id.clone(), refusal),
-        }
-    }
-
-    /// The link to a subscription of a foreign node is open. If it is a client's, it may ask now.
-    fn can_answer(&mut self, session: &Session, flow: Flow) {
-        let publisher = self.endpoints.get(&Gid(flow.publisher));
-        let ends = publisher.zip(self.endpoints.get(&Gid(flow.subscription)));
-        let Some((server, client)) = ends.map(|(a, b)| (&a.record, &b.record)) else { return };
-        if client.role == Role::Reply {
-            let requests = Flow::new(Gid(client.partner), Gid(server.partner));
-            self.match_flow(session, requests);
-        }
-    }
-
-    /// Opens the link from a publisher of a foreign node, or goes on opening it.
-    pub(super) fn open_from_foreign(&mut self, session: &Session, flow: Flow, id: &TransportId) {
-        let ends = self.subscription_cores.get(&Gid(flow.subscription)).cloned();
-        let offered = self.endpoints.get(&Gid(flow.publisher)).map(|it| it.record.qos.into());
-        let (Some(subscription_core), Some(offered)) = (ends, offered) else { return };
-        let Some(transport) = session.transport(id.as_str()) else { return };
-        match subscription_core.accept_foreign(transport, Gid(flow.publisher), &offered) {
-            Ok(true) => {
-                self.carried(flow, None);
-                self.cut(session, flow, self.epoch(flow), None, None);
-            }
-            Ok(false) => self.begin_opening(session, flow, HalfOpen::FromPlain),
-            Err(error) => {
-                subscription_core.forget(Gid(flow.publisher));
-                self.exclude_and_try_again(session, flow, id.clone(), Refusal::from(error));
-            }
-        }
-        self.foreign.graph_changed(session);
     }
 }
 

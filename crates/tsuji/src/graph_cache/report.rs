@@ -1,12 +1,13 @@
 //! What the graph shows of itself: nodes, endpoints, flows.
 
+use tsuji_core::flows::{Change, Route, View};
 use tsuji_transport::{Gid, PeerId};
 
-use super::{GraphCache, Route};
+use super::GraphCache;
 use crate::control::protocol::{EndpointRecord, Flow};
 use crate::graph::{
     DecisionHalf, EndReport, EndpointInfo, EndpointKind, Graph, NodeInfo, ProcessInfo, Role,
-    RouteHalf, full_name,
+    RouteChange, RouteHalf, full_name,
 };
 use crate::session::Session;
 
@@ -70,11 +71,12 @@ impl GraphCache {
 
     /// What this process knows of flows.
     pub(crate) fn halves(&self, session: &Session) -> Vec<RouteHalf> {
+        let facts = self.facts(session);
         let decisions = self.flows.iter().filter_map(|(flow, route)| {
             let publisher = self.endpoints.get(&Gid(flow.publisher))?;
             // As they are now: what the decision was made on is told in its reason.
-            let traits = self.traits(session, *flow)?;
-            let choice = route.choice.as_ref()?;
+            let traits = facts.traits(flow)?;
+            let choice = route.decision.as_ref()?;
             Some(RouteHalf::Decision(Box::new(DecisionHalf {
                 publisher: flow.publisher,
                 subscription: flow.subscription,
@@ -85,9 +87,9 @@ impl GraphCache {
                 subscription_end: self.end(session, Gid(flow.subscription)),
                 state: route.state,
                 transport: choice.transport.as_ref().map(ToString::to_string),
-                handover_to: route.handover_to(),
+                handover_to: route.handover_to().map(ToString::to_string),
                 pinned: self.pinned(&publisher.record.topic),
-                changes: route.changes.iter().cloned().collect(),
+                changes: route.changes.iter().map(RouteChange::from).collect(),
                 because: choice.because.clone(),
                 rejected: choice.rejected.clone(),
                 mismatches: route.mismatches.clone(),
@@ -110,7 +112,7 @@ impl GraphCache {
     }
 
     /// How many samples were sent on a flow since it has its link, as far as this process knows.
-    fn sent(&self, flow: &Flow, route: &Route) -> u64 {
+    fn sent(&self, flow: Flow, route: &Route) -> u64 {
         let Some(publisher_core) = self.publisher_cores.get(&Gid(flow.publisher)) else { return 0 };
         // What a server sends, each client gets for itself.
         publisher_core.answered(Gid(flow.subscription)).unwrap_or_else(|| {
@@ -142,6 +144,24 @@ impl GraphCache {
             return session.info.clone();
         }
         self.foreign.process(peer).unwrap_or_else(|| self.channels.process(peer))
+    }
+}
+
+impl From<&Change> for RouteChange {
+    fn from(change: &Change) -> Self {
+        let us = |ns: u64| ns as f64 / 1e3;
+        Self {
+            wall_ns: change.wall_ns,
+            epoch: change.epoch,
+            from: change.from.as_ref().map(ToString::to_string),
+            to: change.to.to_string(),
+            why: change.why.clone(),
+            because: change.because.clone(),
+            opening_us: us(change.opening_ns),
+            settling_us: us(change.settling_ns),
+            held: change.held,
+            is_settled: change.is_settled,
+        }
     }
 }
 

@@ -1,25 +1,19 @@
-//! A second engine on the wire of foreign nodes, beside the one that finds everybody: which flows take it, and
-//! how those of a publisher go over to it and back.
-//!
-//! All that such an engine reaches the first one reaches too, so whoever is sent to by both hears each
-//! sample twice. A publisher sends by one of them at a time: by the second while all its subscriptions on
-//! that wire can have it, and by the first for all of them as soon as one needs that.
+//! A second engine on the wire of foreign nodes, beside the one that finds everybody: when it joins, whom it has
+//! found, and which flows wait for that. Which of them take it the core decides.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use tsuji_core::{Durability, Health, Liveliness, Offer, TransportId, select};
+use tsuji_core::flows::Event;
 use tsuji_platform::clock;
 use tsuji_ros::user_data::ParticipantUserData;
 use tsuji_ros::vendor::VendorId;
 use tsuji_transport::wire::{Found, FoundParticipant};
 use tsuji_transport::{Gid, PeerId, Transport};
 
-use super::{GraphCache, HalfOpen};
-use crate::control::protocol::Flow;
+use super::GraphCache;
 use crate::graph::{Role, RouteState};
 use crate::pacing::after;
-use crate::registry::WireEngines;
 use crate::session::Session;
 
 /// What is known of the second engine.
@@ -30,8 +24,6 @@ pub(super) struct SecondEngine {
     found: HashSet<Gid>,
     /// Foreign participants whose flows wait until it has found them, and for how long.
     awaited: HashMap<Gid, u64>,
-    /// The flows of a publisher are being decided again.
-    is_regrouping: bool,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -190,181 +182,19 @@ impl GraphCache {
             // The first one finds it later.
             return;
         }
-        let is_its =
-            |gid: [u8; 16]| self.endpoints.get(&Gid(gid)).is_some_and(|it| it.peer == peer);
-        let flows =
-            self.flows.iter().filter(|(it, _)| is_its(it.publisher) || is_its(it.subscription));
-        let is_service = |it: &Flow| {
-            let publisher = self.endpoints.get(&Gid(it.publisher));
-            publisher.is_some_and(|it| it.record.role != Role::Topic)
-        };
-        let flows = flows.map(|(flow, route)| (*flow, route.state, is_service(flow)));
-        for (flow, state, is_service) in flows.collect::<Vec<_>>() {
-            if state == RouteState::Incompatible {
-                if is_service {
-                    // It may be understood now.
-                    self.flows.remove(&flow);
-                }
-            } else {
-                self.doubt(session, flow, "another engine has found the subscription's node");
+        let theirs = self.endpoints.iter().filter(|(_, it)| it.peer == peer);
+        let flows = theirs.flat_map(|(gid, _)| self.flows.of_endpoint(gid.0));
+        for flow in flows.collect::<Vec<_>>() {
+            let Some(route) = self.flows.get(flow) else { continue };
+            if route.state != RouteState::Incompatible {
+                let why = "another engine has found the subscription's node".to_owned();
+                self.happened(session, Event::Doubted { flow, why });
+            } else if route.ends.role != Role::Topic {
+                // It may be understood now.
+                self.happened(session, Event::Unmatched(flow));
             }
         }
         self.match_peer(session, peer);
-    }
-
-    /// The offers for a flow, as far as its publisher can send by them beside its other flows.
-    pub(super) fn offers_together(&self, session: &Session, flow: Flow) -> Vec<Offer> {
-        let Some(engines) = session.wire_engines() else { return self.offers(session, flow) };
-        let others_need = || {
-            let needs =
-                |it: Flow| self.chosen_alone(session, it).is_some_and(|it| it == engines.first);
-            self.flows_beside(flow).any(needs)
-        };
-        self.offers_beside(session, flow, engines, others_need)
-    }
-
-    /// The same, where it is asked only when it matters whether other flows need the first engine.
-    fn offers_beside(
-        &self,
-        session: &Session,
-        flow: Flow,
-        engines: &WireEngines,
-        others_need_first: impl FnOnce() -> bool,
-    ) -> Vec<Offer> {
-        let mut offers = self.offers(session, flow);
-        let publisher_core = self.publisher_cores.get(&Gid(flow.publisher));
-        let second = offers.iter_mut().find(|it| it.transport == engines.second);
-        let second = second.filter(|it| it.health == Health::Good);
-        if let Some((offer, publisher_core)) = second.zip(publisher_core)
-            && publisher_core.role == Role::Topic
-        {
-            let first = &engines.first;
-            let why = match () {
-                () if publisher_core.qos.durability == Durability::TransientLocal => {
-                    format!("{first} keeps what late joiners are owed")
-                }
-                () if publisher_core.qos.liveliness == Liveliness::ManualByTopic => {
-                    format!("{first} shows that the publisher is alive")
-                }
-                () if others_need_first() => format!(
-                    "another subscription needs {first}, and the publisher sends by one of the two"
-                ),
-                () => return offers,
-            };
-            offer.health = Health::Failed(why.into());
-        }
-        offers
-    }
-
-    /// The other flows of its publisher. One whose other end was lost a moment ago counts again when it has shown
-    /// that it lives.
-    fn flows_beside(&self, flow: Flow) -> impl Iterator<Item = Flow> + '_ {
-        let flows = self.flows.iter().filter(move |(it, route)| {
-            it.publisher == flow.publisher
-                && **it != flow
-                && route.state != RouteState::Incompatible
-                && route.patient_until_ns.is_none()
-        });
-        flows.map(|(flow, _)| *flow)
-    }
-
-    /// What a flow would take if it were its publisher's only one.
-    fn chosen_alone(&self, session: &Session, flow: Flow) -> Option<TransportId> {
-        self.chosen(session, flow, &self.offers(session, flow))
-    }
-
-    fn chosen(&self, session: &Session, flow: Flow, offers: &[Offer]) -> Option<TransportId> {
-        let traits = self.traits(session, flow)?;
-        let topic = &self.endpoints.get(&Gid(flow.publisher))?.record.topic;
-        let policy = self.pins.policy(&session.policy(), topic);
-        select(&traits, &policy, topic, offers).ok().map(|it| it.transport)
-    }
-
-    /// After a decision about one flow of a publisher, decides about the others that share the wire with it.
-    pub(super) fn regroup(&mut self, session: &Session, flow: Flow) {
-        let Some(engines) = session.wire_engines() else { return };
-        let publisher_core = self.publisher_cores.get(&Gid(flow.publisher));
-        // What is decided here follows from what each flow needs, and not from what the others have: once is enough.
-        if self.foreign.second.is_regrouping
-            || !publisher_core.is_some_and(|it| it.role == Role::Topic)
-        {
-            return;
-        }
-        self.foreign.second.is_regrouping = true;
-        let alone = |it: Flow| self.chosen_alone(session, it).map(|chosen| (it, chosen));
-        let needs_first = alone(flow).is_some_and(|(_, it)| it == engines.first);
-        let others: Vec<_> = self.flows_beside(flow).filter_map(alone).collect();
-        let needs_first = needs_first || others.iter().any(|(_, it)| *it == engines.first);
-        for (other, wish) in others {
-            let Some(route) = self.flows.get(&other) else { continue };
-            let now = route.handover.opening().or_else(|| route.handover.current());
-            let Some(now) = now.filter(|it| engines.other(it).is_some()) else { continue };
-            // Of what others need only the second engine depends.
-            let best = match wish == engines.second {
-                true => {
-                    let offers = self.offers_beside(session, other, engines, || needs_first);
-                    self.chosen(session, other, &offers)
-                }
-                false => Some(wish),
-            };
-            match best.filter(|it| it != now) {
-                // Whoever needs the first waits for it.
-                Some(best) if best == engines.first => {
-                    self.decide(session, other, "another subscription needs it");
-                }
-                Some(best) if best == engines.second => {
-                    self.doubt(
-                        session,
-                        other,
-                        "no other subscription needs the other engine any more",
-                    );
-                }
-                _ => {}
-            }
-        }
-        self.foreign.second.is_regrouping = false;
-    }
-
-    /// Brings a flow up to what its publisher core has done: its reader may have come over to the other engine with
-    /// another one.
-    pub(super) fn catch_up(&mut self, session: &Session, flow: Flow) {
-        let publisher_core = self.publisher_cores.get(&Gid(flow.publisher));
-        if session.wire_engines().is_none()
-            || !publisher_core.is_some_and(|it| it.is_changing_engine())
-        {
-            return;
-        }
-        let Some(route) = self.flows.get(&flow) else { return };
-        let half = route.opening.as_ref().and_then(|it| it.half.clone());
-        let opening = route.handover.opening().cloned().zip(half);
-        if let Some((id, half @ HalfOpen::ToPlain)) = opening {
-            self.go_on_opening(session, flow, &id, half);
-        }
-    }
-
-    /// Goes on with the flows of publishers whose readers go over to another engine.
-    pub(super) fn go_on_changing_engines(&mut self, session: &Session) {
-        if session.wire_engines().is_none() {
-            return;
-        }
-        let changing = self.publisher_cores.iter().filter(|(_, it)| it.is_changing_engine());
-        for publisher in changing.map(|(gid, _)| *gid).collect::<Vec<_>>() {
-            let opening = self.flows.iter().filter_map(|(flow, route)| {
-                let half = route.opening.as_ref()?.half.clone()?;
-                let id = route.handover.opening()?.clone();
-                (flow.publisher == publisher.0).then_some((*flow, id, half))
-            });
-            let opening = opening.filter(|(_, _, half)| !matches!(half, HalfOpen::OnTrial { .. }));
-            let opening: Vec<_> = opening.collect();
-            if opening.is_empty()
-                && let Some(publisher_core) = self.publisher_cores.get(&publisher)
-            {
-                publisher_core.has_changed_engine();
-            }
-            for (flow, id, half) in opening {
-                self.go_on_opening(session, flow, &id, half);
-            }
-        }
     }
 }
 

@@ -9,11 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use tsuji_core::flows::Connected;
 use tsuji_core::{Reliability, TransportId};
 use tsuji_platform::clock;
 use tsuji_transport::{Gid, deferred};
 
-use super::links::{Connected, LinkId};
+use super::links::LinkId;
 use super::{PublisherCore, State};
 use crate::Role;
 use crate::pacing::after;

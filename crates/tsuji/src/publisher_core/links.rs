@@ -5,6 +5,7 @@ use std::any::TypeId;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
+use tsuji_core::flows::{Connected, Trouble};
 use tsuji_core::{Durability, History, Qos, Reliability, TransportId};
 use tsuji_transport::deferred::{self, Locked, told};
 use tsuji_transport::wire::Relates;
@@ -53,26 +54,6 @@ pub(crate) struct PublisherChange {
     pub(crate) troubles: Vec<Trouble>,
     /// Why its links may not be the best any more.
     pub(crate) doubt: Option<&'static str>,
-}
-
-/// What is wrong with a link.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Trouble {
-    pub(crate) id: TransportId,
-    pub(crate) reason: String,
-    /// It carries nothing any more; else it has only run out of something.
-    pub(crate) is_broken: bool,
-}
-
-/// What a link brings to a reader that was just connected.
-#[derive(Clone, Copy)]
-pub(crate) struct Connected {
-    /// The number of the first sample.
-    pub(crate) first: u64,
-    /// The number on the link that the reader had before, from which on that brings nothing.
-    pub(crate) ends: Option<u64>,
-    /// How many were published before that one.
-    pub(crate) published_before: u64,
 }
 
 /// What became of a reader that was to be connected.
@@ -367,7 +348,7 @@ impl PublisherCore {
         if state.is_catching_up {
             // What the others do not take is not to make it wait.
             state.owed_again.hurry();
-            state.owed_again.later();
+            state.owed_again.later(clock::monotonic_ns());
             self.session.waker.give();
         }
     }

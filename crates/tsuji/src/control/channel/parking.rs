@@ -276,7 +276,7 @@ impl Channels {
             (channel.was_tried, channel.is_wanted) = (true, true);
         }
         if self.resuming.0.due_ns().is_none() {
-            self.resuming.0.later();
+            self.resuming.0.later(clock::monotonic_ns());
             self.own.iter().for_each(|own| own.waker.give());
         }
     }
