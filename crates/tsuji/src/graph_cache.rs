@@ -26,6 +26,7 @@ use crate::registry::WireEngines;
 use crate::session::Session;
 use crate::subscription_core::SubscriptionCore;
 use foreign::Foreign;
+use trace_file::TraceFile;
 
 mod acting;
 mod engines;
@@ -35,6 +36,7 @@ mod foreign;
 mod pins;
 mod report;
 mod second_engine;
+mod trace_file;
 
 /// The tables of one participant.
 #[derive(Default)]
@@ -49,6 +51,8 @@ pub(crate) struct GraphCache {
     flows: Flows,
     /// What the flows want done is being done.
     is_acting: bool,
+    /// Where what they are told and decide is written, if that is asked for.
+    trace: Option<TraceFile>,
     /// Who is on the wires.
     pub(crate) foreign: Foreign,
     /// Where memory is preferred, how the wires of the transports were met.
@@ -86,7 +90,8 @@ struct Known<T> {
 impl GraphCache {
     /// Nothing is known yet.
     pub(crate) fn new(policy: Arc<Policy>, engines: Option<WireEngines>) -> Self {
-        Self { flows: Flows::new(policy, engines), ..Self::default() }
+        let trace = TraceFile::begin(&policy, engines.as_ref());
+        Self { flows: Flows::new(policy, engines), trace, ..Self::default() }
     }
 
     pub(crate) fn add_node(&mut self, session: &Session, record: NodeRecord) {

@@ -1,6 +1,7 @@
 //! Does what the core decides about flows.
 
 use tsuji_core::TransportId;
+use tsuji_core::flows::trace::{Entry, Recorder};
 use tsuji_core::flows::{Action, Connected, Event, Note, Now, Opened, Reach, Refusal};
 use tsuji_core::handover::Epoch;
 use tsuji_platform::clock;
@@ -17,7 +18,7 @@ use crate::session::Session;
 impl GraphCache {
     /// Tells the core what has happened, and does what it decides. What happens by that is told to it too.
     pub(super) fn happened(&mut self, session: &Session, event: Event) {
-        self.flows.handle(event);
+        self.tell_flows(event);
         if std::mem::replace(&mut self.is_acting, true) {
             return;
         }
@@ -32,6 +33,13 @@ impl GraphCache {
         }
     }
 
+    fn tell_flows(&mut self, event: Event) {
+        if self.trace.is_some() {
+            self.note(&Entry::Told(event.clone()));
+        }
+        self.flows.handle(event);
+    }
+
     fn next_action(&mut self, session: &Session) -> Option<Action> {
         let Self {
             flows, channels, endpoints, publisher_cores, subscription_cores, foreign, ..
@@ -39,7 +47,18 @@ impl GraphCache {
         let facts =
             Facts { session, channels, endpoints, publisher_cores, subscription_cores, foreign };
         let now = Now { monotonic_ns: clock::monotonic_ns(), wall_ns: clock::wall_ns() };
-        flows.poll_action(now, &facts)
+        if self.trace.is_none() {
+            return flows.poll_action(now, &facts);
+        }
+        let recorder = Recorder::new(&facts);
+        let action = flows.poll_action(now, &recorder);
+        let answers = recorder.into_answers();
+        self.note(&Entry::Polled { now, answers, action: action.clone() });
+        action
+    }
+
+    fn note(&mut self, entry: &Entry) {
+        self.trace.take_if(|trace| !trace.add(entry));
     }
 
     fn act(&mut self, session: &Session, action: Action) {
@@ -49,19 +68,19 @@ impl GraphCache {
             }
             Action::OpenHere { flow, epoch, transport } => {
                 let address = self.open_here(session, flow, epoch, &transport);
-                self.flows.handle(Event::Answered { flow, epoch, address });
+                self.tell_flows(Event::Answered { flow, epoch, address });
             }
             Action::Connect { flow, transport, reach, is_urgent } => {
                 let opened = match reach {
                     Reach::FromForeign => self.hear_foreign(session, flow, &transport),
                     reach => self.connect(session, flow, &transport, reach, is_urgent),
                 };
-                self.flows.handle(Event::Opened { flow, opened });
+                self.tell_flows(Event::Opened { flow, opened });
             }
             Action::EndTrial(flow) => {
                 let publisher_core = self.publisher_cores.get(&Gid(flow.publisher));
                 let connected = publisher_core.and_then(|it| it.end_trial(Gid(flow.subscription)));
-                self.flows.handle(Event::TrialEnded { flow, connected });
+                self.tell_flows(Event::TrialEnded { flow, connected });
             }
             Action::Cut { flow, epoch, connected: Connected { first, ends, .. } } => {
                 self.say(session, flow.subscription, Control::Cut { flow, epoch, ends, first });

@@ -1,0 +1,107 @@
+//! What a process has decided of its flows is decided again from the trace that `TSUJI_TRACE` asks for.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod house;
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::time::Duration;
+
+use house::links::{Sender, Taker, ends, keep_many, process, set, settled_on};
+use house::{Child, Folder, Watchdog, tell};
+use tsuji_core::flows::trace::{Entry, replay};
+use tsuji_core::flows::{Action, Event, Note};
+
+/// What the children do.
+#[test]
+#[ignore = "a child process of the other tests"]
+fn child() {
+    if house::role() == "hand over" {
+        hand_over();
+    }
+}
+
+/// A flow between two processes in one goes over to another link and back while samples flow.
+fn hand_over() {
+    let folder = Folder::new();
+    let (here, there) = (process(&folder), process(&folder));
+    let (publisher, subscription) = ends(&here, &there, keep_many());
+    let sending = Sender::start(publisher, Duration::from_micros(500));
+    let taking = Taker::start(subscription, u64::MAX);
+    for to in CHANGES {
+        set(&there, "/n", Some(to));
+        settled_on(&there, "/n", to);
+        taking.wait_for_more();
+    }
+    let sent = sending.finish();
+    assert_eq!(taking.finish(sent).counters().lost, 0);
+    tell("handed over");
+}
+
+const CHANGES: [&str; 4] = ["cyclonedds", "shm", "cyclonedds", "shm"];
+
+/// The traces of a child that hands over, one for each of the processes that it is.
+fn traces() -> Vec<Vec<Entry>> {
+    let (folder, kept) = (Folder::new(), Folder::new());
+    fs::create_dir(&kept.0).unwrap();
+    let asked = kept.0.join("trace");
+    let child =
+        Child::start_with(&folder, "hand over", &[("TSUJI_TRACE", asked.to_str().unwrap())]);
+    assert_eq!(child.line(), "handed over");
+    child.finish();
+    let files = fs::read_dir(&kept.0).unwrap().map(|it| it.unwrap().path());
+    files.map(|path| read(&path)).collect()
+}
+
+fn read(path: &Path) -> Vec<Entry> {
+    let lines = BufReader::new(fs::File::open(path).unwrap()).lines();
+    lines.map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect()
+}
+
+/// To what flows have come over, in this order.
+fn came_over(entries: &[Entry]) -> Vec<String> {
+    let changes = entries.iter().filter_map(|it| match it {
+        Entry::Polled { action: Some(Action::Tell(Note::Changed { to, .. })), .. } => Some(to),
+        _ => None,
+    });
+    changes.map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_trace_is_decided_again() {
+    let _watchdog = Watchdog::start("trace");
+    let traces = traces();
+    assert_eq!(traces.len(), 2, "one for each table");
+    for entries in &traces {
+        let flows = replay(entries.clone()).unwrap();
+        assert_eq!(flows.iter().count(), 0, "they have ended");
+    }
+    let came_over = traces.iter().map(|it| came_over(it)).filter(|it| !it.is_empty());
+    assert_eq!(came_over.collect::<Vec<_>>(), [CHANGES], "the publisher's process decides");
+}
+
+#[test]
+fn what_differs_is_found() {
+    let _watchdog = Watchdog::start("trace");
+    let traces = traces();
+    let is_cut = |it: &Entry| matches!(it, Entry::Polled { action: Some(Action::Cut { .. }), .. });
+    let entries = traces.into_iter().find(|it| it.iter().any(is_cut)).unwrap();
+    let cut = entries.iter().position(is_cut).unwrap();
+
+    let mut other = entries.clone();
+    let Entry::Polled { action: Some(Action::Cut { epoch, .. }), .. } = &mut other[cut] else {
+        unreachable!()
+    };
+    *epoch += 1;
+    assert_eq!(replay(other).unwrap_err().at, cut);
+
+    // The subscription has never answered: nothing is cut to.
+    let mut shorter = entries.clone();
+    shorter.retain(|it| !matches!(it, Entry::Told(Event::Answered { .. })));
+    assert!(replay(shorter).is_err());
+
+    let error = replay(entries[1..].to_vec()).unwrap_err();
+    assert_eq!(error.to_string(), "entry 0: the trace does not begin with Begun");
+    assert!(replay([]).is_err());
+}
