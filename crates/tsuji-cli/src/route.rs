@@ -16,6 +16,8 @@ use crate::session::{Globals, LOOK_AGAIN, Session};
 use crate::table::{Cell, Column, Table, wrapped};
 use crate::topic::full_name;
 
+mod replay;
+
 /// How long the flows have to come to their transports before they are shown as they are.
 const SETTLE: Duration = Duration::from_secs(3);
 
@@ -37,6 +39,16 @@ Examples:
     #[command(after_help = "Exit code 1 if no flow is meant, or if all processes refuse.\n\n\
         Examples:\n  tsuji route auto /camera/image\n  tsuji route auto /chatter --json")]
     Auto(Auto),
+    /// Decide again what a process has decided of its flows, from the trace that it wrote
+    #[command(after_help = "\
+A process that is started with TSUJI_TRACE=FILE writes FILE.PID: all that its decisions about
+flows depend on, and what it did. This decides it again, shows it, and says where it differs.
+Exit code 1 if it differs anywhere.
+
+Examples:
+  TSUJI_TRACE=camera ros2 run image_tools cam2image
+  tsuji route replay camera.4711")]
+    Replay(replay::Args),
 }
 
 #[derive(Debug, Args)]
@@ -66,6 +78,7 @@ pub(crate) fn run(command: &Command, globals: &Globals, out: &mut Output) -> any
     let (topic, transport, json) = match command {
         Command::Set(args) => (&args.topic, Some(args.transport.as_str()), args.json),
         Command::Auto(args) => (&args.topic, None, args.json),
+        Command::Replay(args) => return replay::run(args, out),
     };
     let session = Session::open_named(globals, |_| false)?;
     let before = flows(&session, topic)?;

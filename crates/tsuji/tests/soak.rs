@@ -137,3 +137,49 @@ fn soak_endpoints_come_and_go() {
         assert_eq!(descriptors(), fds);
     }
 }
+
+/// How long it takes to make and to drop one more flow where there are none, and where there are very many.
+#[test]
+#[ignore = "runs long"]
+fn soak_the_last_of_many_flows_is_as_the_first() {
+    let many = std::env::var("TSUJI_FLOWS").ok().and_then(|it| it.parse().ok()).unwrap_or(20_000);
+    let folder = Folder::new("many");
+    let context = folder.process();
+    let node = context.node("many").unwrap();
+    let flow = |number: usize| {
+        let topic = format!("/t{number}");
+        let publisher = node.create_publisher::<UInt64>(&topic, Qos::DEFAULT).unwrap();
+        let subscription = node.create_polled_subscription::<UInt64>(&topic, Qos::DEFAULT).unwrap();
+        publisher.wait_for_subscriptions(1, HANG).unwrap();
+        (publisher, subscription)
+    };
+    // The median of some, made and dropped one by one.
+    let measure = |from: usize| {
+        let times = (from..from + 101).map(|number| {
+            let start = Instant::now();
+            let made = flow(number);
+            let made_in = start.elapsed();
+            let start = Instant::now();
+            drop(made);
+            (made_in, start.elapsed())
+        });
+        let (mut made, mut dropped): (Vec<_>, Vec<_>) = times.unzip();
+        made.sort();
+        dropped.sort();
+        (made[50], dropped[50])
+    };
+    measure(0);
+    let first = measure(0);
+    let start = Instant::now();
+    let kept: Vec<_> = (0..many).map(flow).collect();
+    let all = start.elapsed();
+    let last = measure(many);
+    println!(
+        "{many} flows in {all:?}: made in {:?}, then {:?}; dropped in {:?}, then {:?}",
+        first.0, last.0, first.1, last.1
+    );
+    // What looks at all for each would take a hundred times as long and more.
+    assert!(last.0 < 50 * first.0.max(Duration::from_micros(100)), "{first:?}, {last:?}");
+    assert!(last.1 < 50 * first.1.max(Duration::from_micros(100)), "{first:?}, {last:?}");
+    drop(kept);
+}

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value as Json;
 
-use crate::support::{Ended, World, flow};
+use crate::support::{Ended, Running, World, flow};
 
 const TEXT: &str = "std_msgs/msg/String";
 
@@ -111,4 +111,41 @@ fn a_policy_file_that_is_edited_moves_the_flow_and_watch_shows_it() {
     publisher.err("WARNING: mine.xml:1:9: \"rool\" is not an element here");
     assert_eq!(transport(&world.run(&["routes", "--json"])), "cyclonedds");
     assert_eq!(watch.stop().code, Some(0));
+}
+
+#[test]
+fn what_was_decided_is_decided_again_from_its_trace() {
+    let world = World::new();
+    let trace = world.path("trace");
+    let mut publish = world.command(&["topic", "pub", "-r", "50", "/chatter", TEXT]);
+    let publisher = Running::new(publish.env("TSUJI_TRACE", &trace));
+    let echo = world.start(&["topic", "echo", "/chatter", TEXT]);
+    world.run_until(&["routes", "--json"], |it| it.json()[0]["state"] == "active");
+    world.run(&["route", "set", "/chatter", "cyclonedds"]).good();
+    let file = format!("{}.{}", trace.display(), publisher.id());
+    let replay = |file: &str| world.run(&["route", "replay", file]);
+
+    // While it is written, with the flow in it.
+    let shown = replay(&file).good();
+    assert!(shown.contains(" 1 flow at the end; decided again as it was\n"), "{shown}");
+    assert!(shown.contains("  shm → cyclonedds  the user has set it\n"), "{shown}");
+    drop(echo);
+    assert_eq!(publisher.stop().code, Some(0));
+    let json = world.run(&["route", "replay", &file, "--json"]).json();
+    assert_eq!((&json[0]["flows"], &json[0]["difference"]), (&0.into(), &Json::Null), "{json}");
+
+    // Cut off where a process was killed, changed, not a trace, not there.
+    let whole = fs::read_to_string(&file).unwrap();
+    let cut = world.write("cut", &whole[..whole.trim_end().len() - 1]);
+    assert!(replay(cut.to_str().unwrap()).good().contains("decided again as it was"));
+    let other = world.write("other", &whole.replace("\"epoch\":2", "\"epoch\":3"));
+    let other = replay(other.to_str().unwrap());
+    assert_eq!(other.code, Some(1), "{other:?}");
+    assert!(other.out.contains("not decided as it was\n  entry "), "{other:?}");
+    let rubbish = world.write("rubbish", "{}\n");
+    let told = replay(rubbish.to_str().unwrap()).bad(1);
+    assert!(told.contains("rubbish: line 1: "), "{told}");
+    let empty = world.write("empty", "");
+    assert_eq!(replay(empty.to_str().unwrap()).code, Some(1));
+    assert!(replay("nowhere").bad(1).contains("nowhere: No such file"), "not there");
 }
