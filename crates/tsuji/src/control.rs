@@ -455,7 +455,7 @@ impl Keeper {
             graph_cache.tell_nodes(&self.session);
             let words = std::mem::take(&mut graph_cache.watch_words);
             let deeds = self.watching.on_words(words, |peer| graph_cache.channels.is_near(peer));
-            let due_ns = graph_cache.due_ns();
+            let due_ns = graph_cache.due_ns(&self.session);
             drop(graph_cache);
             self.act(deeds);
             self.session.tell();
@@ -605,6 +605,7 @@ impl Keeper {
         if is_more {
             self.unheard.insert(at);
         }
+        graph_cache.look_at_all();
         graph_cache.go_on(&self.session, &transport.id());
     }
 

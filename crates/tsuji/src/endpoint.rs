@@ -10,6 +10,7 @@ use tsuji_transport::{Announced, Endpoint, Gid};
 use crate::announcement::Announcement;
 use crate::publisher_core::HISTORY_SAMPLES_MAX;
 use crate::session::Session;
+use crate::stirred::Stirs;
 use crate::{Error, RawType, Result, Role};
 
 pub(crate) struct EndpointCore {
@@ -26,6 +27,7 @@ pub(crate) struct EndpointCore {
     pub(crate) qos: Qos,
     pub(crate) session: Arc<Session>,
     is_closed: AtomicBool,
+    stirs: Stirs,
 }
 
 impl EndpointCore {
@@ -52,6 +54,7 @@ impl EndpointCore {
             qos,
             session: Arc::clone(session),
             is_closed: AtomicBool::new(false),
+            stirs: Stirs::default(),
         }
     }
 
@@ -69,6 +72,16 @@ impl EndpointCore {
     pub(crate) fn pair(requests: &mut Self, replies: &mut Self) {
         (requests.role, requests.partner) = (Role::Request, replies.gid);
         (replies.role, replies.partner) = (Role::Reply, requests.gid);
+    }
+
+    /// Something happens in it. To be said with its lock held.
+    pub(crate) fn stir(&self) {
+        self.stirs.stir(self.gid, &self.session.stirred);
+    }
+
+    /// The control thread is going to look at it.
+    pub(crate) fn settle(&self) {
+        self.stirs.settle();
     }
 
     /// What is kept, whatever is announced: of requests and replies all, so that none is lost without

@@ -3,7 +3,7 @@
 //! This file keeps tables. Which link each flow has is decided by the core's [`Flows`], whose actions `acting.rs` does; what
 //! must be said to other processes is left in the outboxes of their channels, which the control thread sends.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use tsuji_core::flows::{Ends, Event, Flows, Way};
@@ -24,6 +24,7 @@ use crate::graph::{Role, RouteHalf, RouteState, UnreachablePeer, type_mismatch};
 use crate::publisher_core::PublisherCore;
 use crate::registry::WireEngines;
 use crate::session::Session;
+use crate::stirred::Dues;
 use crate::subscription_core::SubscriptionCore;
 use foreign::Foreign;
 use trace_file::TraceFile;
@@ -49,6 +50,14 @@ pub(crate) struct GraphCache {
     subscription_cores: HashMap<Gid, Arc<SubscriptionCore>>,
     /// Flows whose publisher lives here, or is a foreign node's.
     flows: Flows,
+    /// Endpoints of this process that are to be looked at, since something happened in them.
+    restless: BTreeSet<Gid>,
+    /// All are: a transport does not say in which something happened.
+    is_all_restless: bool,
+    /// When those that are here want to be looked at.
+    dues: Dues,
+    /// Publishers whose readers go over to another engine.
+    changing_engines: BTreeSet<Gid>,
     /// What the flows want done is being done.
     is_acting: bool,
     /// Where what they are told and decide is written, if that is asked for.
@@ -116,6 +125,7 @@ impl GraphCache {
         // The policy may have changed since it was made.
         publisher_core.set_size_line(session.policy().size_line_bytes());
         self.publisher_cores.insert(publisher_core.gid, Arc::clone(publisher_core));
+        self.restless.insert(publisher_core.gid);
         self.take_over_keys(session, publisher_core, true);
         self.show_publisher_core(session, publisher_core);
         self.add_local(session, record);
@@ -128,6 +138,7 @@ impl GraphCache {
     ) {
         let record = record(subscription_core, false);
         self.subscription_cores.insert(subscription_core.gid, Arc::clone(subscription_core));
+        self.restless.insert(subscription_core.gid);
         self.take_over_keys(session, subscription_core, false);
         self.show_subscription_core(session, subscription_core);
         self.add_local(session, record);
@@ -141,6 +152,8 @@ impl GraphCache {
         self.forget_endpoint(session, gid);
         // Not before: whoever hears of it takes the memory back that the flows were written to.
         self.channels.broadcast(&Control::EndpointGone(gid.0));
+        self.dues.set(gid, None);
+        self.changing_engines.remove(&gid);
         if let Some(publisher_core) = self.publisher_cores.remove(&gid) {
             publisher_core.close();
         }
@@ -226,8 +239,8 @@ impl GraphCache {
         self.happened(session, Event::EndpointGone(gid.0));
         self.foreign.graph_changed(session);
         if known.record.is_publisher {
-            let subscription_cores = self.subscription_cores.values();
-            let here = subscription_cores.filter(|it| it.topic == known.record.topic);
+            let here = self.topics.get(&known.record.topic).into_iter().flatten();
+            let here = here.filter_map(|it| self.subscription_cores.get(it));
             for subscription_core in here.cloned().collect::<Vec<_>>() {
                 self.forget_writer(session, &subscription_core, gid, Gid(known.record.partner));
             }
@@ -347,10 +360,38 @@ impl GraphCache {
         }
     }
 
+    /// Something has happened in an endpoint of this process, and nobody says in which.
+    pub(crate) fn look_at_all(&mut self) {
+        self.is_all_restless = true;
+    }
+
+    /// Takes note of the endpoints that have stirred. From here on they stir again.
+    fn see_stirred(&mut self, session: &Session) {
+        self.restless.extend(session.stirred.take());
+        if std::mem::take(&mut self.is_all_restless) {
+            self.restless.extend(self.publisher_cores.keys());
+            self.restless.extend(self.subscription_cores.keys());
+        }
+        for gid in &self.restless {
+            if let Some(publisher_core) = self.publisher_cores.get(gid) {
+                publisher_core.settle();
+            } else if let Some(subscription_core) = self.subscription_cores.get(gid) {
+                subscription_core.settle();
+            }
+        }
+    }
+
     /// Does what publishers and subscriptions of this process have come upon.
     pub(crate) fn mend(&mut self, session: &Session) {
-        let news =
-            self.publisher_cores.iter().filter_map(|(gid, it)| Some((gid.0, it.take_news()?)));
+        self.see_stirred(session);
+        // When they are due is asked when this has been done.
+        let restless: Vec<Gid> = self.restless.iter().copied().collect();
+        let publisher_cores = restless.iter().filter_map(|gid| self.publisher_cores.get(gid));
+        if session.wire_engines().is_some() {
+            let changing = publisher_cores.clone().filter(|it| it.is_changing_engine());
+            self.changing_engines.extend(changing.map(|it| it.gid));
+        }
+        let news = publisher_cores.filter_map(|it| Some((it.gid.0, it.take_news()?)));
         for (publisher, news) in news.collect::<Vec<_>>() {
             for trouble in news.troubles {
                 self.happened(session, Event::Trouble { publisher, trouble });
@@ -360,14 +401,9 @@ impl GraphCache {
                 self.happened(session, Event::PublisherDoubted { publisher, why });
             }
         }
-        if session.wire_engines().is_some() {
-            let changing = self.publisher_cores.iter().filter(|(_, it)| it.is_changing_engine());
-            for publisher in changing.map(|(gid, _)| gid.0).collect::<Vec<_>>() {
-                self.happened(session, Event::EngineChanging(publisher));
-            }
-        }
-        let news = self.subscription_cores.values();
-        let news = news.filter_map(|it| Some((it.gid, it.take_handover_events()?)));
+        self.go_on_changing_engines(session);
+        let subscription_cores = restless.iter().filter_map(|gid| self.subscription_cores.get(gid));
+        let news = subscription_cores.filter_map(|it| Some((it.gid, it.take_handover_events()?)));
         for (subscription, news) in news.collect::<Vec<_>>() {
             for (writer, epoch) in news.shown {
                 let (flow, epoch) = (Flow::new(writer, subscription), epoch.0);
@@ -419,6 +455,17 @@ impl GraphCache {
         let publisher = Gid(flow.publisher);
         let partner = self.endpoints.get(&publisher).map(|known| Gid(known.record.partner));
         self.forget_writer(session, &subscription_core, publisher, partner.unwrap_or_default());
+    }
+
+    fn go_on_changing_engines(&mut self, session: &Session) {
+        for publisher in self.changing_engines.clone() {
+            let publisher_core = self.publisher_cores.get(&publisher);
+            if publisher_core.is_some_and(|it| it.is_changing_engine()) {
+                self.happened(session, Event::EngineChanging(publisher.0));
+            } else {
+                self.changing_engines.remove(&publisher);
+            }
+        }
     }
 
     /// What keeps each server of this service from answering the client that these are the halves of.
@@ -503,18 +550,33 @@ impl GraphCache {
     }
 
     /// When [`on_time`](Self::on_time) wants to be called, on the monotonic clock.
-    pub(crate) fn due_ns(&self) -> Option<u64> {
-        let publisher_cores = self.publisher_cores.values().filter_map(|it| it.due_ns());
-        let subscription_cores = self.subscription_cores.values().filter_map(|it| it.due_ns());
+    pub(crate) fn due_ns(&mut self, session: &Session) -> Option<u64> {
+        // Those that have stirred meanwhile are looked at for what they have come upon, too: they have woken this thread.
+        let looked_at = std::mem::take(&mut self.restless);
+        self.see_stirred(session);
+        for gid in looked_at.iter().chain(&self.restless) {
+            let due_ns = match self.publisher_cores.get(gid) {
+                Some(publisher_core) => publisher_core.due_ns(),
+                None => self.subscription_cores.get(gid).and_then(|it| it.due_ns()),
+            };
+            self.dues.set(*gid, due_ns);
+        }
         let flows = self.flows.poll_timeout().into_iter();
         let channels = self.channels.due_ns().into_iter().chain(self.second_due_ns());
-        let channels = channels.chain(self.ask_due_ns());
-        publisher_cores.chain(subscription_cores).chain(flows).chain(channels).min()
+        let channels = channels.chain(self.ask_due_ns()).chain(self.tell_due_ns());
+        flows.chain(channels).chain(self.dues.first_ns()).min()
     }
 
     pub(crate) fn on_time(&mut self, session: &Session, now_ns: u64) {
-        self.publisher_cores.values().for_each(|it| it.on_time(now_ns));
-        self.subscription_cores.values().for_each(|it| it.on_time(now_ns));
+        for gid in self.dues.take(now_ns) {
+            // When it is due again is asked before this thread sleeps.
+            self.restless.insert(gid);
+            if let Some(publisher_core) = self.publisher_cores.get(&gid) {
+                publisher_core.on_time(now_ns);
+            } else if let Some(subscription_core) = self.subscription_cores.get(&gid) {
+                subscription_core.on_time(now_ns);
+            }
+        }
         if self.flows.poll_timeout().is_some_and(|due_ns| due_ns <= now_ns) {
             self.happened(session, Event::Timeout);
         }

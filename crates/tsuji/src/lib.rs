@@ -178,6 +178,8 @@ pub use service::{RawRequest, RawService, Request, Service, ServiceCounters};
 
 mod statistics;
 
+mod stirred;
+
 mod subscription;
 pub use subscription::{
     MessageInfo, Messages, RawSample, RawSubscription, Received, Recv, Subscription,

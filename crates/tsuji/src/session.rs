@@ -28,6 +28,7 @@ use crate::guard_condition::GuardCore;
 use crate::network::Network;
 use crate::policy_file::{self, PolicyFile};
 use crate::registry::{self, Arrange, Failed, WireEngines};
+use crate::stirred::Stirred;
 use crate::{Error, ErrorKind, Result};
 
 /// One participant. A process has one for each domain and run-time folder, unless a context asks
@@ -62,6 +63,8 @@ pub(crate) struct Session {
     graph_changes_told: AtomicU64,
     pub(crate) poll: Arc<Poll>,
     pub(crate) waker: Arc<Waker>,
+    /// Endpoints that the control thread has to look at.
+    pub(crate) stirred: Arc<Stirred>,
     generation: Generation,
     stopping: AtomicBool,
     gids: AtomicU32,
@@ -185,6 +188,7 @@ impl Session {
             graph_changes: AtomicU64::new(0),
             graph_changes_told: AtomicU64::new(0),
             poll,
+            stirred: Arc::new(Stirred::new(Arc::clone(&waker))),
             waker,
             generation: Generation::current(),
             stopping: AtomicBool::new(false),

@@ -77,6 +77,8 @@ struct Joined {
     remote_in: Option<Box<dyn Inlet>>,
     /// What was said last of the nodes here.
     said: Option<Vec<u8>>,
+    /// When that was.
+    said_ns: u64,
     is_due: bool,
 }
 
@@ -285,6 +287,7 @@ impl GraphCache {
             nodes_in,
             remote_in: None,
             said: None,
+            said_ns: 0,
             is_due: true,
         });
         if is_second {
@@ -815,12 +818,29 @@ impl GraphCache {
         self.note_unreachable_peer(UnreachablePeer { path, reason: error.to_owned() });
     }
 
+    /// When [`tell_nodes`](Self::tell_nodes) is due, where it was put off.
+    pub(super) fn tell_due_ns(&self) -> Option<u64> {
+        let pause_ns = self.tell_pause_ns()?;
+        let due = self.foreign.joined.iter().filter(|it| it.is_due);
+        due.map(|it| it.said_ns.saturating_add(pause_ns)).min()
+    }
+
+    /// How long nodes are not told again, where very many endpoints make that long.
+    fn tell_pause_ns(&self) -> Option<u64> {
+        let endpoints = self.publisher_cores.len() + self.subscription_cores.len();
+        (ENDPOINTS_TOLD_AT_ONCE < endpoints).then(|| endpoints as u64 * TELL_PAUSE_NS)
+    }
+
     /// Says what nodes are here and which endpoints they have, where that is other than before.
     pub(crate) fn tell_nodes(&mut self, session: &Session) {
+        let (now_ns, pause_ns) = (clock::monotonic_ns(), self.tell_pause_ns());
         for at in 0..self.foreign.joined.len() {
-            if !std::mem::take(&mut self.foreign.joined[at].is_due) {
+            let wire = &mut self.foreign.joined[at];
+            let is_soon = pause_ns.is_some_and(|it| now_ns < wire.said_ns.saturating_add(it));
+            if is_soon || !std::mem::take(&mut wire.is_due) {
                 continue;
             }
+            wire.said_ns = now_ns;
             let said = self.own_nodes(session, &self.foreign.joined[at]);
             let encoded = said.encode(session.distro(), ByteOrder::Little);
             let wire = &mut self.foreign.joined[at];
@@ -929,6 +949,10 @@ const ENDPOINTS_WITHIN: Duration = Duration::from_secs(2);
 /// A participant is found about when its first message comes. Larger messages are not kept.
 const EARLY_MAX: usize = 64;
 const EARLY_BYTES_MAX: usize = 1 << 20;
+
+/// Nodes that have more endpoints in all are told less often, as each time all of them are: so long for each endpoint.
+const ENDPOINTS_TOLD_AT_ONCE: usize = 100;
+const TELL_PAUSE_NS: u64 = 10_000;
 
 /// How long those who were just found have to tell their nodes before they are asked, several at once.
 const ASK_AFTER: Duration = Duration::from_millis(150);

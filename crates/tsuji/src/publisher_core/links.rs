@@ -588,7 +588,7 @@ impl PublisherCore {
     /// What has come up, for the graph.
     pub(crate) fn take_news(&self) -> Option<PublisherChange> {
         let is_some = self.has_news.swap(false, Ordering::AcqRel);
-        is_some.then(|| std::mem::take(&mut self.lock().news))
+        is_some.then(|| std::mem::take(&mut self.lock_to_look().news))
     }
 
     pub(super) fn tell_news(&self) {
