@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::metadata::{self, DependencyKind, Package};
-use crate::{links, manual, told, words};
+use crate::{circles, links, manual, told, words};
 
 /// Which crate may depend on which; `dev:` and `build:` allow only that kind of dependency. An edge
 /// missing here is a design question, not an oversight.
@@ -251,6 +251,7 @@ fn check(repository: &Repository) -> Vec<String> {
         complaints.extend(words::retired(path, text));
         complaints.extend(told::of_sources(path, text));
     }
+    complaints.extend(circles::complaints(&repository.files));
     complaints.extend(links::broken(&repository.files));
     complaints.extend(manual::complaints(&repository.files));
     complaints.extend(programs(repository));

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::flows::TooManyPins;
+use crate::flows::trace::Divergence;
 use crate::names::NameError;
 use crate::pattern::InvalidPattern;
 use crate::policy::InvalidPolicy;
@@ -20,10 +22,12 @@ macro_rules! sentences {
 }
 
 sentences! {
+    Divergence,
     InvalidPattern,
     InvalidPolicy,
     InvalidQos,
     NameError,
     NoRoute,
+    TooManyPins,
     UnknownWord,
 }

@@ -33,8 +33,16 @@ use shared::{Page, Share};
 /// Bells of one process. Loom, which tries every interleaving, is given few of everything.
 pub const BELLS_MAX: u32 = if cfg!(loom) { 2 } else { 64 };
 
-/// Cells of one process.
-pub const CELLS_MAX: u32 = if cfg!(loom) { 4 } else { 16 * 1024 };
+/// Cells of one process. Memory for them is reserved in parts, as they are needed.
+pub const CELLS_MAX: u32 = match () {
+    () if cfg!(loom) => 4,
+    // It interprets whatever is done for each of them.
+    () if cfg!(miri) => 16 * 1024,
+    () => 64 * 1024,
+};
+
+/// Cells whose memory is reserved together: a multiple of those on a page.
+const CELLS_IN_PART: u32 = 4096;
 
 /// Numbers by which the owner of a bell may call the cells attached to it.
 pub const ENTITIES_MAX: u16 = if cfg!(loom) { 128 } else { 4096 };
@@ -116,6 +124,12 @@ impl Bells {
         self.open("create an endpoint")?;
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let free = &mut *free;
+        let is_next_part = free.cells.is_empty() && free.cells_used.is_multiple_of(CELLS_IN_PART);
+        if is_next_part && (1..CELLS_MAX).contains(&free.cells_used) {
+            self.share.reserve_cells(free.cells_used).map_err(|error| {
+                Error::new(ErrorKind::Exhausted, "create an endpoint").because(error)
+            })?;
+        }
         let index = claim(&mut free.cells, &mut free.cells_used, CELLS_MAX).ok_or_else(|| {
             Error::new(ErrorKind::Exhausted, "create an endpoint")
                 .about(format!("at most {CELLS_MAX} in a process"))
@@ -548,6 +562,26 @@ mod tests {
         remote.ring(u32::MAX);
         bell.wait(None);
         assert_eq!(drained(&bell), [5]);
+    }
+
+    #[test]
+    fn memory_for_cells_comes_in_parts() {
+        let bells = Bells::create(&Backing::Anonymous).unwrap();
+        let bell = bells.claim_bell().unwrap();
+        let cells: Vec<_> = (0..=CELLS_IN_PART).map(|_| bells.claim_cell().unwrap()).collect();
+        let last = cells.last().unwrap();
+        last.attach(&bell, 3);
+        drained(&bell);
+        let remote = RemoteBells::open(bells.as_fd().try_clone_to_owned().unwrap()).unwrap();
+        remote.ring(last.index());
+        assert_eq!(drained(&bell), [3]);
+        let most: Vec<_> = (cells.len() as u32..CELLS_MAX).map(|_| bells.claim_cell()).collect();
+        assert!(most.iter().all(Result::is_ok));
+        assert_eq!(bells.claim_cell().unwrap_err().kind(), ErrorKind::Exhausted);
+        // Of another process, a number that nobody has.
+        remote.ring(CELLS_MAX - 1);
+        drop(most);
+        assert!(bells.claim_cell().is_ok());
     }
 
     #[test]

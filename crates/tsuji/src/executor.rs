@@ -107,7 +107,7 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Exhausted`] if the process has 64 executors, wait sets and the like, or 16,384 endpoints and
+    /// [`ErrorKind::Exhausted`] if the process has 64 executors, wait sets and the like, or 65,536 endpoints and
     /// the like; [`ErrorKind::Closed`] in a forked child.
     pub fn new(context: &Context) -> Result<Self> {
         let core = ExecutorCore::new(context.session())?;

@@ -45,7 +45,7 @@ impl GuardCondition {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Exhausted`](crate::ErrorKind::Exhausted) if the process has 16,384 endpoints, conditions and
+    /// [`ErrorKind::Exhausted`](crate::ErrorKind::Exhausted) if the process has 65,536 endpoints, conditions and
     /// the like; [`ErrorKind::Closed`](crate::ErrorKind::Closed) in a forked child.
     pub fn new(context: &Context) -> Result<Self> {
         Self::with(context, false)

@@ -68,7 +68,7 @@ use crate::{
 ///
 /// What is made under a node fails with [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) if a name, a type or a QoS
 /// is not valid, [`ErrorKind::Closed`](crate::ErrorKind::Closed) when the context is shut down or in a forked child,
-/// and [`ErrorKind::Exhausted`](crate::ErrorKind::Exhausted) if the process has 16,384 endpoints and the like, or the
+/// and [`ErrorKind::Exhausted`](crate::ErrorKind::Exhausted) if the process has 65,536 endpoints and the like, or the
 /// node's executor runs 4095 callbacks.
 #[derive(Clone)]
 pub struct Node {

@@ -25,7 +25,7 @@ pub struct Pin {
 }
 
 /// More topics are to be set than [`Flows::PINS_MAX`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct TooManyPins;
 
 impl fmt::Display for TooManyPins {

@@ -118,7 +118,7 @@ pub fn replay(entries: impl IntoIterator<Item = Entry>) -> Result<Flows, Diverge
 }
 
 /// Something else was asked or done than a trace has kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Divergence {
     /// The entry, counted from 0.
     pub at: usize,

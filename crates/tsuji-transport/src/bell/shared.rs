@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use tsuji_platform::memory::{Backing, Mapping, Segment, whole_pages};
 
-use super::{BELLS_MAX, BellMemory, CELLS_MAX};
+use super::{BELLS_MAX, BellMemory, CELLS_IN_PART, CELLS_MAX};
 use crate::sync::AtomicU64;
 
 /// All bells of a process, then all its cells. All zero is a page at rest.
@@ -13,6 +13,8 @@ use crate::sync::AtomicU64;
 pub(super) struct Page {
     mapping: Mapping,
 }
+
+const CELL_BYTES: u64 = size_of::<AtomicU64>() as u64;
 
 /// By which another process gets at a page.
 #[derive(Debug)]
@@ -25,7 +27,9 @@ impl Page {
 
     pub(super) fn create(backing: &Backing) -> io::Result<(Self, Share)> {
         let segment = Segment::create("tsuji-bells", backing)?;
-        segment.reserve(0, Self::bytes())?;
+        segment.reserve(0, Self::CELLS_AT as u64 + u64::from(CELLS_IN_PART) * CELL_BYTES)?;
+        // So that all of it can be mapped; what lies between takes no memory.
+        segment.reserve(Self::bytes() - 1, 1)?;
         Ok((Self { mapping: segment.map(0, Self::bytes())? }, Share { segment }))
     }
 
@@ -35,7 +39,7 @@ impl Page {
     }
 
     fn bytes() -> u64 {
-        whole_pages((Self::CELLS_AT + CELLS_MAX as usize * size_of::<AtomicU64>()) as u64)
+        whole_pages(Self::CELLS_AT as u64 + u64::from(CELLS_MAX) * CELL_BYTES)
     }
 
     /// `index` is below [`BELLS_MAX`].
@@ -55,6 +59,14 @@ impl Page {
             let cells = self.mapping.base().add(Self::CELLS_AT).cast::<AtomicU64>();
             cells.add(index as usize).as_ref()
         }
+    }
+}
+
+impl Share {
+    /// Makes sure that there is memory for the part of the cells that begins with this one.
+    pub(super) fn reserve_cells(&self, first: u32) -> io::Result<()> {
+        let at = Page::CELLS_AT as u64 + u64::from(first) * CELL_BYTES;
+        self.segment.reserve(at, u64::from(CELLS_IN_PART) * CELL_BYTES)
     }
 }
 
