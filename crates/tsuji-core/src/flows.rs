@@ -21,10 +21,11 @@
 //!
 //! - **One link carries**: a flow has one link that stands and at most one that is being opened, of another transport.
 //!   [`RouteState::Active`] is a flow whose link stands.
-//! - **What is offered ends**: every number of a link that was offered is cut to, withdrawn or closed, once.
+//! - **What is offered ends**: every number of a link that was offered to a subscription of tsuji's is cut to or withdrawn, once,
+//!   unless the subscription's end has refused it, or the flow was closed meanwhile.
 //! - **Nothing waits for ever**: a link that its transport is opening, one on trial, a doubt, a broken link that is
-//!   kept and a try that is planned each have a time-out; and a flow without a link has been refused by every
-//!   transport for good, or has a try planned.
+//!   kept and a try that is planned each have a time-out. A flow without a link has a try planned unless no
+//!   transport is able or may carry it. A first offer alone may be answered at any time: a process that is stopped may go on.
 //! - **No engine twice**: of two engines on one wire a publisher's flows use one, but while they go over.
 //! - **It remembers nothing of a flow that has ended.**
 
@@ -32,7 +33,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::handover::Epoch;
+use crate::handover::{Epoch, WriterHandover};
 use crate::{Offer, Policy, Traits, TransportId};
 
 mod deciding;
@@ -480,6 +481,9 @@ pub trait View {
 pub struct Flows {
     /// By publisher, then by subscription.
     routes: BTreeMap<Flow, Route>,
+    /// The highest number of a link that ended flows had. Those of the same two ends count on from there, so that what is
+    /// said late of one is not taken for the next.
+    last_epoch: Epoch,
     /// The same by subscription, then by publisher.
     by_subscription: BTreeSet<(EndpointId, EndpointId)>,
     /// Those whose links their transports are opening.
@@ -525,11 +529,20 @@ enum Work {
     },
     EndRegroup,
     GoOn(Flow),
-    LeaveBadLink(Flow, Trouble),
+    LeaveBadLink {
+        flow: Flow,
+        trouble: Trouble,
+        /// As in [`Self::Decide`].
+        is_caught_up: bool,
+    },
     Doubt(Flow, String),
     End(Flow),
     EndDueTrial(Flow),
-    GiveUpLate(Flow),
+    GiveUpLate {
+        flow: Flow,
+        /// As in [`Self::Decide`].
+        is_caught_up: bool,
+    },
     SettleDoubt(Flow),
     Retry(Flow),
 }
@@ -627,11 +640,22 @@ impl Flows {
             }
             Work::EndRegroup => self.is_regrouping = false,
             Work::GoOn(flow) => self.go_on(flow),
-            Work::LeaveBadLink(flow, trouble) => self.leave_bad_link(now, flow, trouble),
+            Work::LeaveBadLink { flow, trouble, is_caught_up } => {
+                if !is_caught_up && self.catches_up(view, flow) {
+                    return self
+                        .catch_up(flow, Work::LeaveBadLink { flow, trouble, is_caught_up: true });
+                }
+                self.leave_bad_link(now, flow, trouble);
+            }
             Work::Doubt(flow, why) => self.doubt(now, flow, why),
             Work::End(flow) => self.end_flow(flow),
             Work::EndDueTrial(flow) => self.end_due_trial(now, flow),
-            Work::GiveUpLate(flow) => self.give_up_late(now, flow),
+            Work::GiveUpLate { flow, is_caught_up } => {
+                if !is_caught_up && self.catches_up(view, flow) {
+                    return self.catch_up(flow, Work::GiveUpLate { flow, is_caught_up: true });
+                }
+                self.give_up_late(now, flow);
+            }
             Work::SettleDoubt(flow) => self.settle_doubt(now, flow),
             Work::Retry(flow) => self.retry(now, flow),
         }
@@ -677,13 +701,13 @@ impl Flows {
             Event::Done { flow, epoch, held } => self.done(now, flow, epoch, held),
             Event::Trouble { publisher, trouble } => {
                 let flows = self.of_publisher(publisher);
-                let left = flows.map(|(flow, _)| Work::LeaveBadLink(flow, trouble.clone()));
+                let left = flows.map(|(flow, _)| Work::leave_bad_link(flow, trouble.clone()));
                 self.next(left.collect::<Vec<_>>());
             }
             Event::ReaderLost { flow, transport } => {
                 let reason = "the other end is not reached any more".to_owned();
                 let trouble = Trouble { id: transport, reason, is_broken: true };
-                self.leave_bad_link(now, flow, trouble);
+                self.next([Work::leave_bad_link(flow, trouble)]);
             }
             Event::PublisherDoubted { publisher, why } => {
                 let flows = self.of_publisher(publisher);
@@ -725,7 +749,9 @@ impl Flows {
         self.actions.push_back(action);
     }
 
-    fn add(&mut self, flow: Flow, route: Route) {
+    fn add(&mut self, flow: Flow, mut route: Route) {
+        route.handover = WriterHandover::following(self.last_epoch);
+        route.last_epoch_before = self.last_epoch.0;
         self.by_subscription.insert((flow.subscription, flow.publisher));
         self.routes.insert(flow, route);
         self.touched.insert(flow);
@@ -733,6 +759,7 @@ impl Flows {
 
     fn remove(&mut self, flow: Flow) -> Option<Route> {
         let route = self.routes.remove(&flow)?;
+        self.last_epoch = self.last_epoch.max(route.handover.last());
         self.by_subscription.remove(&(flow.subscription, flow.publisher));
         self.opening.remove(&flow);
         if let Some(due_ns) = route.timeout_ns {
@@ -773,7 +800,7 @@ impl Flows {
             self.touched.insert(flow);
             [
                 Work::EndDueTrial(flow),
-                Work::GiveUpLate(flow),
+                Work::GiveUpLate { flow, is_caught_up: false },
                 Work::SettleDoubt(flow),
                 Work::Retry(flow),
             ]
@@ -802,6 +829,10 @@ impl Flows {
 impl Work {
     fn decide(flow: Flow, why: impl Into<String>) -> Self {
         Self::Decide { flow, why: why.into(), is_caught_up: false }
+    }
+
+    fn leave_bad_link(flow: Flow, trouble: Trouble) -> Self {
+        Self::LeaveBadLink { flow, trouble, is_caught_up: false }
     }
 }
 

@@ -96,6 +96,11 @@ impl<R: PartialEq> WriterHandover<R> {
     /// Links that were left and are not finished, beyond which no other is begun.
     pub const CLOSING_MAX: usize = 4;
 
+    /// The end of a flow whose links are numbered on from this one.
+    pub fn following(last: Epoch) -> Self {
+        Self { last, ..Self::default() }
+    }
+
     /// Begins to open a link.
     pub fn begin(&mut self, link: R) -> Begun {
         if self.current().is_some_and(|it| *it == link) {

@@ -23,9 +23,7 @@ impl Flows {
         is_caught_up: bool,
     ) {
         if !is_caught_up && self.catches_up(view, flow) {
-            // With what comes of that.
-            self.work.push_front(Work::Decide { flow, why, is_caught_up: true });
-            return self.connect(flow, Reach::ToForeign);
+            return self.catch_up(flow, Work::Decide { flow, why, is_caught_up: true });
         }
         let Some(route) = self.routes.get(&flow) else { return };
         let (topic, way) = (route.topic.clone(), route.ends.way);
@@ -40,7 +38,7 @@ impl Flows {
             Err(none) => return self.has_no_link(now, flow, &none),
         };
         let id = choice.transport.clone();
-        self.plan_return(now, flow, has_run_out(&choice));
+        self.plan_return(now, flow, &id, has_run_out(&choice));
         let Some(route) = self.route(flow) else { return };
         if route.is_broken_on(&id) {
             // The same transport anew.
@@ -56,6 +54,7 @@ impl Flows {
             Begun::UnderWay => {
                 if let Some(opening) = &mut route.opening {
                     opening.decision = decision;
+                    opening.has_run_out = has_run_out(&choice);
                 }
                 if route.is_bad() {
                     self.end_trial(flow);
@@ -120,14 +119,15 @@ impl Flows {
         offers
     }
 
-    /// Where something better has run out, it is asked for again later, ever more rarely while it comes
+    /// Where something better than this has run out, it is asked for again later, ever more rarely while it comes
     /// and goes.
-    fn plan_return(&mut self, now: Now, flow: Flow, is_passing: bool) {
+    fn plan_return(&mut self, now: Now, flow: Flow, id: &TransportId, is_passing: bool) {
         let Some(route) = self.route(flow) else { return };
         let is_calm = after(route.changed_ns, CALM) <= now.monotonic_ns;
-        if is_passing && route.retry.as_ref().is_none_or(|it| it.due_ns().is_none()) {
+        if is_passing {
             self.retry_later(now, flow);
-        } else if !is_passing && is_calm {
+        } else if is_calm && route.handover.current() == Some(id) {
+            // One that is asked for anew may still refuse.
             route.retry = None;
         }
     }
@@ -141,6 +141,9 @@ impl Flows {
         };
         if !route.is_broken && none.rejected.iter().any(is_tired) {
             // It still carries what it can.
+            if let Some(opening) = &mut route.opening {
+                opening.has_run_out = true;
+            }
             return self.retry_later(now, flow);
         }
         if route.patient_until_ns.is_some_and(|until_ns| now.monotonic_ns < until_ns) {
@@ -242,10 +245,16 @@ impl Flows {
     pub(super) fn doubt(&mut self, now: Now, flow: Flow, why: String) {
         let has_engines = self.engines.is_some();
         let Some(route) = self.route(flow) else { return };
-        if keeps_its_wire(&route.ends, has_engines) || route.state != RouteState::Active {
+        if keeps_its_wire(&route.ends, has_engines) {
             return;
         }
-        let due_ns = after(route.changed_ns, DWELL);
+        let due_ns = match route.state {
+            RouteState::Incompatible => return,
+            RouteState::NoRoute => now.monotonic_ns,
+            // What it is being opened for may be outdated when that is done.
+            RouteState::Opening => after(now.monotonic_ns, DWELL),
+            RouteState::Active => after(route.changed_ns, DWELL),
+        };
         if due_ns <= now.monotonic_ns {
             return self.find_link(flow, why);
         }
@@ -281,7 +290,9 @@ impl Flows {
         let flows = self.routes.iter().filter(move |(_, route)| {
             route.state != RouteState::Incompatible
                 && topic.is_none_or(|topic| *route.topic == *topic)
-                && !keeps_its_wire(&route.ends, self.engines.is_some())
+                // What has no wire yet keeps none.
+                && (route.state == RouteState::NoRoute
+                    || !keeps_its_wire(&route.ends, self.engines.is_some()))
         });
         flows.map(|(flow, _)| *flow)
     }
@@ -305,11 +316,19 @@ impl Flows {
     fn retry_later(&mut self, now: Now, flow: Flow) {
         let Some(route) = self.route(flow) else { return };
         let retry = route.retry.get_or_insert_with(|| Backoff::new(RETRY_FIRST, RETRY_LAST));
-        retry.later(now.monotonic_ns);
+        if retry.due_ns().is_none() {
+            retry.later(now.monotonic_ns);
+        }
+    }
+
+    /// Learns what the publisher's end has done meanwhile, and then goes on, with what comes of that.
+    pub(super) fn catch_up(&mut self, flow: Flow, then: Work) {
+        self.work.push_front(then);
+        self.connect(flow, Reach::ToForeign);
     }
 
     /// Whether the publisher's end may have come over to another engine, of which nothing is known here yet.
-    fn catches_up(&self, view: &dyn View, flow: Flow) -> bool {
+    pub(super) fn catches_up(&self, view: &dyn View, flow: Flow) -> bool {
         let half = self.routes.get(&flow).and_then(|it| it.half());
         self.engines.is_some()
             && half == Some(&Half::Reaching(Reach::ToForeign))

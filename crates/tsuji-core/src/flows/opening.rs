@@ -51,6 +51,7 @@ impl Flows {
     pub(super) fn opened(&mut self, now: Now, flow: Flow, opened: Opened) {
         let Some(route) = self.route(flow) else { return };
         let epoch = route.handover.last().0;
+        let is_first = route.handover.current().is_none();
         let Some(Half::Reaching(reach)) = route.half().cloned() else { return };
         match opened {
             Opened::Connected(connected) => {
@@ -67,6 +68,10 @@ impl Flows {
             }
             Opened::Heard => {
                 self.carried(now, flow, None);
+                if !is_first {
+                    // Nothing more is waited for by the one before: nobody over there is told.
+                    self.done(now, flow, epoch, 0);
+                }
                 self.act(Action::Carries { flow, epoch });
             }
             Opened::OnTrial if matches!(reach, Reach::Address(_)) => {
@@ -116,7 +121,7 @@ impl Flows {
         let is_foreign = matches!(route.ends.way, Way::ToForeign | Way::FromForeign);
         let refusal = Refusal {
             reason: "the other end was not reached in time".to_owned(),
-            is_passing: !is_foreign || epoch < FOREIGN_EPOCHS_MAX,
+            is_passing: !is_foreign || epoch - route.last_epoch_before < FOREIGN_EPOCHS_MAX,
         };
         self.act(Action::Disconnect { flow, transport: transport.clone() });
         self.act(Action::Withdraw { flow, epoch });

@@ -32,6 +32,8 @@ pub struct Route {
     pub published_before: Option<u64>,
     /// Since when it stands so, on the wall clock.
     pub since_wall_ns: i64,
+    /// The number after which those of its links begin.
+    pub last_epoch_before: u32,
     pub(super) opening: Option<Opening>,
     /// Transports that failed for this flow, and why.
     pub(super) excluded: Vec<(TransportId, Refusal)>,
@@ -127,6 +129,7 @@ impl Route {
             changes: VecDeque::new(),
             published_before: None,
             since_wall_ns: now.wall_ns,
+            last_epoch_before: 0,
             opening: None,
             excluded: Vec::new(),
             is_broken: false,

@@ -89,7 +89,7 @@ impl GraphCache {
                 transport: choice.transport.as_ref().map(ToString::to_string),
                 handover_to: route.handover_to().map(ToString::to_string),
                 pinned: self.pinned(&publisher.record.topic),
-                changes: route.changes.iter().map(RouteChange::from).collect(),
+                changes: route.changes.iter().map(|it| change(route, it)).collect(),
                 because: choice.because.clone(),
                 rejected: choice.rejected.clone(),
                 mismatches: route.mismatches.clone(),
@@ -99,7 +99,7 @@ impl GraphCache {
                 scope: traits.scope.to_string(),
                 reliability: traits.reliability.to_string(),
                 peer: traits.peer.to_string(),
-                epoch: route.handover.last().0,
+                epoch: route.handover.last().0 - route.last_epoch_before,
                 since_wall_ns: route.since_wall_ns,
                 sent: self.sent(flow, route),
             })))
@@ -147,21 +147,20 @@ impl GraphCache {
     }
 }
 
-impl From<&Change> for RouteChange {
-    fn from(change: &Change) -> Self {
-        let us = |ns: u64| ns as f64 / 1e3;
-        Self {
-            wall_ns: change.wall_ns,
-            epoch: change.epoch,
-            from: change.from.as_ref().map(ToString::to_string),
-            to: change.to.to_string(),
-            why: change.why.clone(),
-            because: change.because.clone(),
-            opening_us: us(change.opening_ns),
-            settling_us: us(change.settling_ns),
-            held: change.held,
-            is_settled: change.is_settled,
-        }
+/// A change of a flow's link, whose number counts those of this flow.
+fn change(route: &Route, change: &Change) -> RouteChange {
+    let us = |ns: u64| ns as f64 / 1e3;
+    RouteChange {
+        wall_ns: change.wall_ns,
+        epoch: change.epoch - route.last_epoch_before,
+        from: change.from.as_ref().map(ToString::to_string),
+        to: change.to.to_string(),
+        why: change.why.clone(),
+        because: change.because.clone(),
+        opening_us: us(change.opening_ns),
+        settling_us: us(change.settling_ns),
+        held: change.held,
+        is_settled: change.is_settled,
     }
 }
 
