@@ -33,8 +33,6 @@ const KNOWN: &[(&str, &str)] = &[
         "crates/tsuji/src",
         "announcement arrivals content_filter control endpoint executor graph_cache guard_condition policy_file publisher_core registry session subscription_core wait_list",
     ),
-    ("crates/tsuji/src", "client options subscription"),
-    ("crates/tsuji/src", "clock parameter"),
     ("engines/zenoh/src", "endpoint engine wire"),
     ("lab/src", "arguments budgets child crew handover matrix report rounds route transport tune"),
     ("peers/ros2-client/src", "parameters peer"),

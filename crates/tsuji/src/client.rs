@@ -20,7 +20,7 @@ use crate::content::Content;
 use crate::events::ClientEvent;
 use crate::executor::Entity;
 use crate::latency::Taken;
-use crate::options::EndpointOptions;
+use crate::options::{EndpointOptions, Texts};
 use crate::pacing::after;
 use crate::publisher_core::{MAX_BLOCKING_DEFAULT, Outgoing, PublisherCore, PublisherSpec};
 use crate::subscription::EventEntity;
@@ -120,16 +120,6 @@ impl<S> std::fmt::Debug for Client<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.raw.fmt(f)
     }
-}
-
-/// How texts of a reply are read that are not UTF-8.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Texts {
-    /// They make it invalid.
-    #[default]
-    Checked,
-    /// With U+FFFD.
-    Replaced,
 }
 
 /// The response in a reply: the server's own value if it keeps none, else a copy.

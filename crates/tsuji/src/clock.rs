@@ -42,6 +42,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use crate::stamp::time;
 use crate::timer::{Periodic, Schedule};
 use crate::{Context, Error, ErrorKind, GuardCondition, Node, Result, WaitList};
 use tsuji_interfaces::builtin_interfaces::msg::Time;
@@ -215,15 +216,6 @@ impl Clock {
 impl std::fmt::Debug for Clock {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Clock").field("kind", &self.kind()).finish_non_exhaustive()
-    }
-}
-
-/// Nanoseconds since 1970 as ROS writes them.
-pub(crate) fn time(ns: i64) -> Time {
-    let (sec, nanosec) = (ns.div_euclid(1_000_000_000), ns.rem_euclid(1_000_000_000));
-    Time {
-        sec: i32::try_from(sec).unwrap_or(i32::MAX),
-        nanosec: u32::try_from(nanosec).unwrap_or_default(),
     }
 }
 

@@ -178,6 +178,8 @@ pub use service::{RawRequest, RawService, Request, Service, ServiceCounters};
 
 mod statistics;
 
+mod stamp;
+
 mod stirred;
 
 mod subscription;

@@ -6,7 +6,6 @@ use std::time::Duration;
 use tsuji_core::Qos;
 use tsuji_msg::TypeDescription;
 
-use crate::client::Texts;
 use crate::clock::Clock;
 use crate::content_filter::Described;
 use crate::events::{ClientEvent, Note, PublisherEvent, ServiceEvent, SubscriptionEvent};
@@ -430,4 +429,14 @@ impl From<Duration> for TimerOptions {
     fn from(period: Duration) -> Self {
         Self::new(period)
     }
+}
+
+/// How texts of a reply are read that are not UTF-8.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Texts {
+    /// They make it invalid.
+    #[default]
+    Checked,
+    /// With U+FFFD.
+    Replaced,
 }

@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 use house::log::Log;
 use house::{Child, DOMAIN, Folder, HANG, Watchdog, heard, tell, wait_until};
 use tsuji::Interop;
-use tsuji::{Context, Node};
+use tsuji::{Context, Node, Qos};
+use tsuji_interfaces::std_msgs::msg::UInt64;
 use tsuji_platform::limit::{Counted, limit};
 
 /// So many contexts behave as so many processes; each holds a socket for each other one while they meet.
@@ -102,12 +103,14 @@ fn one_process_watches_for_all() {
 #[ignore = "a child process of the other tests"]
 fn child() {
     let role = house::role();
-    match role.strip_prefix("meet all of ") {
-        Some(count) => meet_all(count.parse().unwrap()),
-        None => {
-            assert_eq!(role, "follow a policy without inotify");
-            follow_without_inotify();
-        }
+    if let Some(count) = role.strip_prefix("meet all of ") {
+        meet_all(count.parse().unwrap());
+    } else if let Some(place) = role.strip_prefix("stand in a ring at ") {
+        let (at, count) = place.split_once(" of ").unwrap();
+        stand_in_ring(at.parse().unwrap(), count.parse().unwrap());
+    } else {
+        assert_eq!(role, "follow a policy without inotify");
+        follow_without_inotify();
     }
 }
 
@@ -172,6 +175,126 @@ fn soak_a_crowd_of_processes_meets() {
     for child in &mut children {
         child.say("end");
     }
+    children.into_iter().for_each(Child::finish);
+    assert!(warned.is_empty(), "{} were warned: {}", warned.len(), warned[0]);
+}
+
+/// Three topics go from each to the next.
+const RING_TOPICS: usize = 3;
+
+/// Says when its flows are there, when it knows everybody, and when somebody has gone.
+fn stand_in_ring(at: usize, count: usize) {
+    let log = Log::install(tracing::Level::WARN);
+    heard();
+    let context = Context::builder().build().unwrap();
+    let node = context.node(&format!("n{at}")).unwrap();
+    let topic = |from: usize, number: usize| format!("/ring{from}/t{number}");
+    let before = (at + count - 1) % count;
+    let publishers: Vec<_> = (0..RING_TOPICS)
+        .map(|it| node.create_publisher::<UInt64>(&topic(at, it), Qos::DEFAULT).unwrap())
+        .collect();
+    let subscription =
+        |it| node.create_polled_subscription::<UInt64>(&topic(before, it), Qos::DEFAULT).unwrap();
+    let subscriptions: Vec<_> = (0..RING_TOPICS).map(subscription).collect();
+    for (publisher, subscription) in publishers.iter().zip(&subscriptions) {
+        publisher.wait_for_subscriptions(1, LONG).unwrap();
+        subscription.wait_for_publishers(1, LONG).unwrap();
+    }
+    tell("matched");
+    // A look at each change would cost more than the meeting: a graph is as large as the crowd.
+    let pause = Duration::from_millis(2) * u32::try_from(count).unwrap();
+    wait_with(pause, || {
+        let graph = context.graph();
+        (graph.nodes.len(), graph.endpoints.len()) == (count, count * 2 * RING_TOPICS)
+    });
+    tell("knows all");
+    heard();
+    let is_gone = |graph: &tsuji::Graph| (graph.nodes.len() < count).then_some(());
+    tell("looks");
+    context.wait_for_graph(LONG, is_gone).unwrap().unwrap();
+    tell("gone");
+    let warned = log.with("WARN");
+    tell(&format!("warned {}: {:?}", warned.len(), warned.first()));
+    heard();
+}
+
+const LONG: Duration = Duration::from_secs(600);
+
+fn wait_with(pause: Duration, is_so: impl Fn() -> bool) {
+    let give_up = Instant::now() + LONG;
+    while !is_so() {
+        assert!(Instant::now() < give_up, "it takes too long");
+        std::thread::sleep(pause);
+    }
+}
+
+/// Seconds of a processor that a process has had.
+fn processor_s(pid: i32) -> f64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+    // In ticks, of which Linux shows programs a hundred a second.
+    (fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap()) / 100.0
+}
+
+/// Its memory, and its share of what several have.
+fn pss_kib(pid: i32) -> f64 {
+    let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap();
+    let pss = rollup.lines().find_map(|it| it.strip_prefix("Pss:")).unwrap();
+    pss.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+/// What a ring of processes costs: `TSUJI_CROWD` says how many, `TSUJI_INTEROP` whether they are on the network too.
+#[test]
+#[ignore = "runs long"]
+fn soak_a_ring_of_processes() {
+    let wanted = std::env::var("TSUJI_CROWD").ok().and_then(|it| it.parse().ok());
+    let count: usize = wanted.unwrap_or(300);
+    let folder = Folder::new();
+    let start = |at| {
+        let role = format!("stand in a ring at {at} of {count}");
+        Child::start_in(&[], &folder.0, &role, &[])
+    };
+    let mut children: Vec<_> = (0..count).map(start).collect();
+    let begin = Instant::now();
+    let is_told = |children: &[Child], wanted: &str| {
+        for child in children {
+            assert_eq!(child.line(), wanted);
+        }
+        begin.elapsed().as_secs_f64()
+    };
+    children.iter_mut().for_each(|it| it.say("go"));
+    let matched_s = is_told(&children, "matched");
+    let known_s = is_told(&children, "knows all");
+    println!("{count} processes: matched after {matched_s:.1} s, all known after {known_s:.1} s");
+
+    // What was begun by the meeting ends: channels are parked.
+    std::thread::sleep(Duration::from_secs(20));
+    let processor = || children.iter().map(|it| processor_s(it.pid)).sum::<f64>();
+    let before_s = processor();
+    std::thread::sleep(Duration::from_secs(10));
+    let idle = (processor() - before_s) / 10.0;
+    let pss = children.iter().map(|it| pss_kib(it.pid)).sum::<f64>() / count as f64 / 1024.0;
+    let descriptors = |it: &Child| fs::read_dir(format!("/proc/{}/fd", it.pid)).unwrap().count();
+    let descriptors = children.iter().map(descriptors).sum::<usize>() / count;
+    println!(
+        "idle: {:.1} % of a core in all; {pss:.2} MiB and {descriptors} descriptors each",
+        100.0 * idle
+    );
+
+    children.iter_mut().for_each(|it| it.say("look"));
+    is_told(&children, "looks");
+    let before_s = processor();
+    let killed = Instant::now();
+    let first = children.remove(0);
+    first.kill();
+    is_told(&children, "gone");
+    let gone = killed.elapsed();
+    let spent_s = children.iter().map(|it| processor_s(it.pid)).sum::<f64>() - before_s;
+    println!("one killed: all know after {gone:.0?}, with {spent_s:.2} s of a processor");
+
+    let warned: Vec<_> = children.iter().map(Child::line).collect();
+    let warned: Vec<_> = warned.into_iter().filter(|it| it != "warned 0: None").collect();
+    children.iter_mut().for_each(|it| it.say("end"));
     children.into_iter().for_each(Child::finish);
     assert!(warned.is_empty(), "{} were warned: {}", warned.len(), warned[0]);
 }

@@ -10,7 +10,8 @@ use tsuji_msg::{Action, Message};
 use tsuji_transport::{Payload, Sample};
 
 use super::{GoalId, GoalStatus};
-use crate::client::{Texts, response};
+use crate::client::response;
+use crate::options::Texts;
 use crate::publisher_core::{Outgoing, PublisherSpec};
 use crate::subscription_core::SubscriptionSpec;
 use crate::{RawType, Result, ServiceType};

@@ -22,11 +22,11 @@ use super::goals::{Asked, Event, Goals, Meant};
 use super::pursuers::Pursuers;
 use super::{ActionForm, GoalId, GoalStatus, STATUS_QOS, part};
 use crate::changes::Changes;
-use crate::clock::time;
 use crate::deadline::Deadline;
 use crate::lock;
 use crate::publisher_core::MAX_BLOCKING_DEFAULT;
 use crate::service::{Each, Held};
+use crate::stamp::time;
 
 /// How long the result of a goal that has ended can be asked for, if not said: as in ROS 2 since Iron.
 pub const RESULT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);

@@ -10,8 +10,8 @@ use tsuji_interfaces::std_msgs::msg::String as Text;
 
 use super::test_picture::TestPicture;
 use super::{Component, ComponentOptions, Registered};
-use crate::clock::time;
 use crate::parameter::{ParameterDescriptor, ParameterRange};
+use crate::stamp::time;
 
 /// The package `tsuji_components`:
 ///

@@ -128,7 +128,7 @@ mod tests {
             found.map(|(_, value)| (*value).to_owned())
         };
         let line = Log {
-            stamp: crate::clock::time(1_700_000_000_000_000_042),
+            stamp: crate::stamp::time(1_700_000_000_000_000_042),
             level: severity as u8,
             name: "robot.drive".into(),
             msg: "a {name} of its own".into(),

@@ -15,7 +15,7 @@ use tsuji_platform::clock;
 
 use super::TEXT_BYTES_MAX;
 use super::logger::Core;
-use crate::clock::time;
+use crate::stamp::time;
 
 /// Takes the events of a program to `/rosout` and to the terminal: a part of its subscriber, beside others.
 pub struct LogLayer {

@@ -13,8 +13,8 @@ use tsuji_platform::ordered::{Condvar, Mutex};
 
 use super::Severity;
 use super::logger::Core;
-use crate::clock::time;
 use crate::lock;
+use crate::stamp::time;
 
 /// The lines of a node that may wait to be published. Further ones are dropped and counted.
 pub const QUEUE_LINES_MAX: usize = 1000;

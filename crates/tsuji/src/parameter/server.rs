@@ -30,8 +30,8 @@ use super::{
     DescribedParameter, FILE_BYTES_MAX, Parameter, ParameterDescriptor, ParameterFile,
     ParameterKind, ParameterList, ParameterType, ParameterValue, QOS,
 };
-use crate::clock::time;
 use crate::lock;
+use crate::stamp::time;
 
 /// The parameters of a node. Clones are the same; the services leave with the node and the last of them.
 ///
