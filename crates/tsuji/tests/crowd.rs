@@ -269,10 +269,10 @@ fn soak_a_ring_of_processes() {
 
     // What was begun by the meeting ends: channels are parked.
     std::thread::sleep(Duration::from_secs(20));
-    let processor = || children.iter().map(|it| processor_s(it.pid)).sum::<f64>();
-    let before_s = processor();
+    let processor = |children: &[Child]| children.iter().map(|it| processor_s(it.pid)).sum::<f64>();
+    let before_s = processor(&children);
     std::thread::sleep(Duration::from_secs(10));
-    let idle = (processor() - before_s) / 10.0;
+    let idle = (processor(&children) - before_s) / 10.0;
     let pss = children.iter().map(|it| pss_kib(it.pid)).sum::<f64>() / count as f64 / 1024.0;
     let descriptors = |it: &Child| fs::read_dir(format!("/proc/{}/fd", it.pid)).unwrap().count();
     let descriptors = children.iter().map(descriptors).sum::<usize>() / count;
@@ -283,13 +283,13 @@ fn soak_a_ring_of_processes() {
 
     children.iter_mut().for_each(|it| it.say("look"));
     is_told(&children, "looks");
-    let before_s = processor();
+    let before_s = processor(&children);
     let killed = Instant::now();
     let first = children.remove(0);
     first.kill();
     is_told(&children, "gone");
     let gone = killed.elapsed();
-    let spent_s = children.iter().map(|it| processor_s(it.pid)).sum::<f64>() - before_s;
+    let spent_s = processor(&children) - before_s;
     println!("one killed: all know after {gone:.0?}, with {spent_s:.2} s of a processor");
 
     let warned: Vec<_> = children.iter().map(Child::line).collect();
