@@ -54,6 +54,11 @@ pub(super) fn examine(interop: Option<Interop>, engine: Option<RtpsEngine>) -> V
         )
         .mend(format!("unset {OPEN_MAX}")),
     }));
+    findings.extend(value("TSUJI_TRACE").map(|it| {
+        let text =
+            format!("{it}: obeyed; each process writes what it decides of flows to {it}.PID");
+        finding("TSUJI_TRACE", State::Good, text)
+    }));
     findings.extend(value("TSUJI_POLICY").map(|it| {
         finding("TSUJI_POLICY", State::Good, format!("{it}: obeyed, unless --policy names another"))
     }));

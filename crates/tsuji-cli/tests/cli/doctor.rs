@@ -44,6 +44,24 @@ fn a_machine_that_is_well() {
     world.run_until(&["doctor", "--json"], met);
 }
 
+#[test]
+fn a_trace_that_is_asked_for_is_named() {
+    let world = World::new();
+    let trace = world.path("trace");
+    let asked = [("TSUJI_TRACE", trace.to_str().unwrap())];
+    let (state, found, _) = finding(
+        &world.run_with(&asked, &["doctor", "--json"]).json(),
+        "environment",
+        "TSUJI_TRACE",
+    );
+    assert_eq!((state.as_str(), found.contains("trace.PID")), ("ok", true), "{found}");
+    // Where it cannot be written the command goes on, and says so.
+    let nowhere = [("TSUJI_TRACE", "/proc/trace")];
+    let told = world.run_with(&nowhere, &["doctor"]);
+    assert_eq!(told.code, Some(0), "{told:?}");
+    assert!(told.err.contains("TSUJI_TRACE: flows are not traced"), "{told:?}");
+}
+
 /// What the library is does not matter: it is not loaded for it.
 #[test]
 fn a_transport_whose_start_has_ended_processes() {
