@@ -94,8 +94,9 @@ impl Trace {
         if let Some(difference) = &self.difference {
             out.line(format_args!("  {difference}"))?;
         }
-        for line in self.table().lines(out.columns(), paint) {
-            out.line(line)?;
+        let room = out.columns().map(|it| it.saturating_sub(2));
+        for line in self.table().lines(room, paint) {
+            out.line(format_args!("  {line}"))?;
         }
         Ok(())
     }

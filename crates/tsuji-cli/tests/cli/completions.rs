@@ -81,7 +81,7 @@ fn words_that_never_change() {
     check(&["tsuji", "topic", "pub", "/x", "std_msgs/msg/Stri"], &["std_msgs/msg/String"]);
     check(&["tsuji", "interface", "show", "std_srvs/srv/Set"], &["std_srvs/srv/SetBool"]);
     check(&["tsuji", "interface", "package", "geometry"], &["geometry_msgs"]);
-    check(&["tsuji", "route", ""], &["set", "auto", "help"]);
+    check(&["tsuji", "route", ""], &["set", "auto", "replay", "help"]);
     check(&["tsuji", "route", "set", "/x", "cy"], &["cyclonedds"]);
     check(&["tsuji", "topic", "echo", "/x", "--qos-durability", "v"], &["volatile"]);
     assert_eq!(tab(&world, &[], &["tsuji", "doctor", "--js"]), ["--json"]);

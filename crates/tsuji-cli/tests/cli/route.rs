@@ -128,7 +128,9 @@ fn what_was_decided_is_decided_again_from_its_trace() {
     // While it is written, with the flow in it.
     let shown = replay(&file).good();
     assert!(shown.contains(" 1 flow at the end; decided again as it was\n"), "{shown}");
-    assert!(shown.contains("  shm → cyclonedds  the user has set it\n"), "{shown}");
+    assert!(shown.contains("  shm → cyclonedds   the user has set it\n"), "{shown}");
+    let narrow = world.run_with(&[("COLUMNS", "80")], &["route", "replay", &file]).good();
+    assert!(narrow.lines().skip(1).all(|it| it.chars().count() <= 80), "{narrow}");
     drop(echo);
     assert_eq!(publisher.stop().code, Some(0));
     let json = world.run(&["route", "replay", &file, "--json"]).json();

@@ -2,8 +2,9 @@
 //! again elsewhere: an [`Entry`] a line, as JSON.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::Arc;
@@ -81,7 +82,8 @@ fn create(asked: &OsStr) -> io::Result<(PathBuf, File)> {
         if 1 < number {
             path.push(format!(".{number}"));
         }
-        match File::create_new(&path) {
+        // It names topics, which others need not know.
+        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
             Ok(file) => return Ok((path.into(), file)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => last = Some(error),
             Err(error) => return Err(error),
