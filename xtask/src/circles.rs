@@ -8,6 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The modules of a crate, as they stand side by side in its folder of sources, and which of the others each names.
 type Uses = BTreeMap<String, BTreeSet<String>>;
 
+/// The files of each module, and whether each lies beside the crate's root.
+type Modules<'a> = BTreeMap<String, Vec<(bool, &'a str)>>;
+
 /// The circles that are left, by the crate's folder. Each is what a change should make smaller.
 const KNOWN: &[(&str, &str)] = &[
     ("crates/tsuji-bridge/src", "connected_client foxglove hub jpeg memory settings"),
@@ -81,7 +84,7 @@ fn shown(circle: &BTreeSet<String>) -> String {
 
 /// The modules of each crate, by the folder of its sources.
 fn crates(files: &BTreeMap<String, String>) -> BTreeMap<String, Uses> {
-    let mut crates: BTreeMap<String, BTreeMap<String, Vec<(bool, &str)>>> = BTreeMap::new();
+    let mut crates: BTreeMap<String, Modules<'_>> = BTreeMap::new();
     for (path, text) in files.iter().filter(|(path, _)| path.ends_with(".rs")) {
         let Some((folder, inner)) = path.split_once("/src/") else { continue };
         let (module, is_beside) = match inner.split_once('/') {
@@ -93,7 +96,7 @@ fn crates(files: &BTreeMap<String, String>) -> BTreeMap<String, Uses> {
             modules.entry(module.to_owned()).or_default().push((is_beside, text));
         }
     }
-    let uses = |(folder, modules): (String, BTreeMap<String, Vec<(bool, &str)>>)| {
+    let uses = |(folder, modules): (String, Modules<'_>)| {
         let uses = modules.iter().map(|(module, texts)| {
             let named = texts.iter().flat_map(|(is_beside, text)| named(text, *is_beside));
             let named = named.filter(|it| it != module && modules.contains_key(it));
