@@ -1,7 +1,8 @@
 //! Modules of a crate that need each other in a circle: none may be read, tested or moved without the others.
 //!
 //! Those that there are stand in [`KNOWN`]. A new one is refused, and one that was cut is taken out of the table, so that it does not
-//! come back.
+//! come back. It reads the text and does not resolve names: what is used by its name behind the crate's root (`crate::Error`), or by `super::`
+//! from deeper down, is not seen.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -196,7 +196,7 @@ pub enum Reach {
 /// What became of an end that was to be connected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub enum Opened {
+pub enum Outcome {
     /// The transport has only begun to reach the other end.
     Later,
     /// It is sent everything on this link too, and has still another.
@@ -255,7 +255,7 @@ pub enum Event {
         /// Of this flow.
         flow: Flow,
         /// Became of it.
-        opened: Opened,
+        opened: Outcome,
     },
     /// What became of [`Action::EndTrial`]; `None` if there was no trial.
     TrialEnded {
@@ -591,6 +591,11 @@ impl Flows {
             };
             self.work_on(now, view, work);
         }
+    }
+
+    /// The outcome of the last action will never be told, since whoever was to do it has panicked.
+    pub fn forget_outcome(&mut self) {
+        self.awaited = None;
     }
 
     /// When [`Event::Timeout`] is due, on the monotonic clock. Ask when [`poll_action`](Self::poll_action) has answered nothing.

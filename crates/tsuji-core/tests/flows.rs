@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tsuji_core::flows::{
-    Action, Connected, EndpointId, Ends, Event, Flow, Flows, Now, Opened, Pin, Refusal, Role,
+    Action, Connected, EndpointId, Ends, Event, Flow, Flows, Now, Outcome, Pin, Refusal, Role,
     RouteState, TooManyPins, Trouble, View, Way, WireEngines,
 };
 use tsuji_core::{
@@ -26,7 +26,7 @@ struct Table {
     now_ms: u64,
     facts: Facts,
     /// What becomes of the next ends that are connected; then all are.
-    opened: VecDeque<Opened>,
+    opened: VecDeque<Outcome>,
 }
 
 struct Facts {
@@ -130,7 +130,7 @@ impl Table {
                 Action::Connect { flow, transport, .. } => {
                     let has_link =
                         self.flows.get(*flow).is_some_and(|it| it.handover.current().is_some());
-                    let next = || Opened::Connected(if has_link { GOES_ON } else { BEGINS });
+                    let next = || Outcome::Connected(if has_link { GOES_ON } else { BEGINS });
                     let opened = self.opened.pop_front().unwrap_or_else(next);
                     self.flows.handle(Event::Opened { flow: *flow, opened });
                     format!("{}: connect {transport}", of(flow))
@@ -255,7 +255,7 @@ fn what_is_refused_is_not_offered_again() {
     let mut table = Table::new();
     table.check(matched(FLOW, Way::Peer), "2: offer 1 a first");
     table.check(refused(1, Refusal::lasting("no such build")), "2: offer 2 b first");
-    table.opened.push_back(Opened::Refused(Refusal::lasting("no room")));
+    table.opened.push_back(Outcome::Refused(Refusal::lasting("no room")));
     // What the subscription has opened for it is given back.
     table.check(accepted(2), "2: connect b, 2: withdraw 2");
     assert_eq!((table.state(FLOW), table.due_ms()), (Some(RouteState::NoRoute), None));
@@ -325,7 +325,7 @@ fn a_trial_ends_when_something_has_come_or_in_time() {
     for is_shown in [true, false] {
         let mut table = Table::active();
         table.check(pinned("/t", Some("b"), 1), "2: offer 2 b");
-        table.opened.push_back(Opened::OnTrial);
+        table.opened.push_back(Outcome::OnTrial);
         table.check(accepted(2), "2: connect b");
         assert_eq!(table.due_ms(), Some(250));
         // It is open already.
@@ -343,7 +343,7 @@ fn a_trial_ends_when_something_has_come_or_in_time() {
 fn an_opening_that_takes_too_long_is_given_up() {
     let mut table = Table::active();
     table.check(pinned("/t", Some("b"), 1), "2: offer 2 b");
-    table.opened.extend([Opened::Later, Opened::Later]);
+    table.opened.extend([Outcome::Later, Outcome::Later]);
     table.check(accepted(2), "2: connect b");
     table.check(Event::GoOn(TransportId::new("a")), "");
     table.check(Event::GoOn(TransportId::new("b")), "2: connect b");
@@ -361,7 +361,7 @@ fn a_process_that_is_stopped_may_answer_late() {
     table.check(matched(FLOW, Way::Peer), "2: offer 1 a first");
     assert_eq!(table.due_ms(), None);
     table.check_after(3_600_000, "");
-    table.opened.push_back(Opened::Later);
+    table.opened.push_back(Outcome::Later);
     table.check(accepted(1), "2: connect a");
     // Counted from the offer on.
     table.check(Event::Timeout, "2: disconnect a, 2: withdraw 1, 2: offer 2 b first");
@@ -414,7 +414,7 @@ fn a_flow_to_a_foreign_node_keeps_its_wire() {
 fn a_foreign_node_that_is_not_reached_is_not_tried_for_ever() {
     let mut table = Table::new().foreign();
     table.facts.transports.truncate(1);
-    table.opened.extend(std::iter::repeat_n(Opened::Later, 6));
+    table.opened.extend(std::iter::repeat_n(Outcome::Later, 6));
     table.check(matched(FLOW, Way::ToForeign), "2: connect a");
     for epoch in 1..6 {
         table.check_after(5_000, &format!("2: disconnect a, 2: withdraw {epoch}"));
@@ -428,7 +428,7 @@ fn a_foreign_node_that_is_not_reached_is_not_tried_for_ever() {
 #[test]
 fn a_foreign_publisher_is_heard() {
     let mut table = Table::new().foreign();
-    table.opened.extend([Opened::Later, Opened::Heard]);
+    table.opened.extend([Outcome::Later, Outcome::Heard]);
     table.check(matched(FLOW, Way::FromForeign), "2: connect a");
     table.check(Event::GoOn(TransportId::new("a")), "2: connect a, 2: carries 1");
     table.check(Event::EndpointGone(FLOW.publisher), "2: close 1");
@@ -440,9 +440,9 @@ fn the_flows_of_a_publisher_share_an_engine() {
     table.check(matched(FLOW, Way::ToForeign), "2: connect two, 2: carries 1");
     table.facts.needs_first.push(OTHER.subscription);
     // Nobody can go over before all can.
-    table.opened.extend([Opened::Later, Opened::Later]);
+    table.opened.extend([Outcome::Later, Outcome::Later]);
     table.check(matched(OTHER, Way::ToForeign), "3: connect one, 2: connect one");
-    table.opened.push_back(Opened::Connected(GOES_ON));
+    table.opened.push_back(Outcome::Connected(GOES_ON));
     let go_on = "2: connect one, 2: has left, 2: carries 2, 3: connect one, 3: carries 1";
     table.check(Event::EngineChanging(FLOW.publisher), go_on);
     table.check(Event::EngineChanging(FLOW.publisher), "engine changed");
@@ -458,7 +458,7 @@ fn who_has_come_over_with_another_is_asked_before_it_is_decided() {
     let mut table = Table::with_engines();
     table.check(matched(FLOW, Way::ToForeign), "2: connect two, 2: carries 1");
     table.facts.needs_first.push(OTHER.subscription);
-    table.opened.extend([Opened::Later, Opened::Later]);
+    table.opened.extend([Outcome::Later, Outcome::Later]);
     table.check(matched(OTHER, Way::ToForeign), "3: connect one, 2: connect one");
     table.facts.is_changing_engine = true;
     let doubt = Event::PolicyChanged(policy(&["two", "one"]));
@@ -555,7 +555,7 @@ fn nothing_more_is_done_before_an_outcome_is_known() {
 fn a_foreign_publisher_that_is_heard_otherwise_has_left_its_old_link() {
     let mut table = Table::new().foreign();
     table.set_health("a", exhausted());
-    table.opened.extend([Opened::Heard, Opened::Heard]);
+    table.opened.extend([Outcome::Heard, Outcome::Heard]);
     table.check(matched(FLOW, Way::FromForeign), "2: connect b, 2: carries 1");
     table.set_health("a", Health::Good);
     table.now_ms += 100;
@@ -563,7 +563,7 @@ fn a_foreign_publisher_that_is_heard_otherwise_has_left_its_old_link() {
     let now = Now { monotonic_ns: table.now_ms * MS, wall_ns: 0 };
     while let Some(action) = table.flows.poll_action(now, &table.facts) {
         if matches!(action, Action::Connect { .. }) {
-            table.flows.handle(Event::Opened { flow: FLOW, opened: Opened::Heard });
+            table.flows.handle(Event::Opened { flow: FLOW, opened: Outcome::Heard });
         }
     }
     assert!(table.flows.get(FLOW).unwrap().handover.is_settled());
@@ -604,7 +604,7 @@ fn who_has_come_over_with_another_is_not_cut_off() {
         let mut table = Table::with_engines();
         table.check(matched(FLOW, Way::ToForeign), "2: connect two, 2: carries 1");
         table.facts.needs_first.push(OTHER.subscription);
-        table.opened.extend([Opened::Later, Opened::Later]);
+        table.opened.extend([Outcome::Later, Outcome::Later]);
         table.check(matched(OTHER, Way::ToForeign), "3: connect one, 2: connect one");
         // Its publisher has let it go over, and the table is not told of that yet.
         table.facts.is_changing_engine = true;
@@ -613,7 +613,7 @@ fn who_has_come_over_with_another_is_not_cut_off() {
         let now = Now { monotonic_ns: table.now_ms * MS, wall_ns: 0 };
         while let Some(action) = table.flows.poll_action(now, &table.facts) {
             if let Action::Connect { flow, .. } = action {
-                let opened = Opened::Connected(if flow == FLOW { GOES_ON } else { BEGINS });
+                let opened = Outcome::Connected(if flow == FLOW { GOES_ON } else { BEGINS });
                 table.flows.handle(Event::Opened { flow, opened });
             }
             let is_cut_off = matches!(action, Action::Disconnect { flow: FLOW, .. });

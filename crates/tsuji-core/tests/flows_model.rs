@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use tsuji_core::flows::trace::{self, Entry, Recorder};
 use tsuji_core::flows::{
-    Action, Connected, EndpointId, Ends, Event, Flow, Flows, Now, Opened, Pin, Reach, Refusal,
+    Action, Connected, EndpointId, Ends, Event, Flow, Flows, Now, Outcome, Pin, Reach, Refusal,
     Role, Route, RouteState, Trouble, View, Way, WireEngines,
 };
 use tsuji_core::handover::{Arrival, Cut, Epoch, ReaderHandover};
@@ -558,7 +558,7 @@ impl World {
                     }
                 }
                 let opened = self.connect(process, flow, transport, &reach, is_urgent);
-                if matches!(opened, Opened::Refused(_)) {
+                if matches!(opened, Outcome::Refused(_)) {
                     self.processes[process].refused.insert((flow, epoch.0));
                 }
                 self.tell(process, Event::Opened { flow, opened });

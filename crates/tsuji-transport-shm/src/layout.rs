@@ -6,13 +6,21 @@
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+#[cfg(not(any(loom, miri)))]
+use tsuji_transport::bell::{BELLS_MAX, CELLS_MAX};
 use tsuji_transport::{Encoding, Envelope, Gid, LEAD};
 
 /// The first word of every arena: `tsujishm` as bytes.
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"tsujishm");
 
 /// Changes with every change of this file, and of the memory of bells. Peers of another version do not meet here.
-pub(crate) const VERSION: u32 = 4;
+pub(crate) const VERSION: u32 = 5;
+
+#[cfg(not(any(loom, miri)))]
+const _: () = assert!(
+    BELLS_MAX == 64 && CELLS_MAX == 65_536,
+    "another memory of bells needs another version"
+);
 
 /// Readers that one writer can have: bits in a slot's mask of holders.
 pub(crate) const READERS_MAX: u32 = 256;

@@ -41,7 +41,7 @@ pub const CELLS_MAX: u32 = match () {
     () => 64 * 1024,
 };
 
-/// Cells whose memory is reserved together: a multiple of those on a page.
+/// Cells whose memory is reserved together.
 const CELLS_IN_PART: u32 = 4096;
 
 /// Numbers by which the owner of a bell may call the cells attached to it.
@@ -573,13 +573,13 @@ mod tests {
         last.attach(&bell, 3);
         drained(&bell);
         let remote = RemoteBells::open(bells.as_fd().try_clone_to_owned().unwrap()).unwrap();
+        // Of another process, a number that nobody has and for which there is no memory yet.
+        remote.ring(CELLS_MAX / 2);
         remote.ring(last.index());
         assert_eq!(drained(&bell), [3]);
         let most: Vec<_> = (cells.len() as u32..CELLS_MAX).map(|_| bells.claim_cell()).collect();
         assert!(most.iter().all(Result::is_ok));
         assert_eq!(bells.claim_cell().unwrap_err().kind(), ErrorKind::Exhausted);
-        // Of another process, a number that nobody has.
-        remote.ring(CELLS_MAX - 1);
         drop(most);
         assert!(bells.claim_cell().is_ok());
     }

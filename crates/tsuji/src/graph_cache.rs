@@ -9,6 +9,7 @@ use std::sync::Arc;
 use tsuji_core::flows::{Ends, Event, Flows, Way};
 use tsuji_core::handover::{Cut, Epoch};
 use tsuji_core::{Durability, Liveliness, Policy, Qos, TransportId, rxo};
+use tsuji_platform::clock;
 use tsuji_transport::deferred::told;
 use tsuji_transport::{Address, Gid, PeerId};
 
@@ -24,7 +25,7 @@ use crate::graph::{Role, RouteHalf, RouteState, UnreachablePeer, type_mismatch};
 use crate::publisher_core::PublisherCore;
 use crate::registry::WireEngines;
 use crate::session::Session;
-use crate::stirred::Dues;
+use crate::stirred::Restless;
 use crate::subscription_core::SubscriptionCore;
 use foreign::Foreign;
 use trace_file::TraceFile;
@@ -51,11 +52,9 @@ pub(crate) struct GraphCache {
     /// Flows whose publisher lives here, or is a foreign node's.
     flows: Flows,
     /// Endpoints of this process that are to be looked at, since something happened in them.
-    restless: BTreeSet<Gid>,
+    restless: Restless,
     /// All are: a transport does not say in which something happened.
     is_all_restless: bool,
-    /// When those that are here want to be looked at.
-    dues: Dues,
     /// Publishers whose readers go over to another engine.
     changing_engines: BTreeSet<Gid>,
     /// What the flows want done is being done.
@@ -97,6 +96,13 @@ struct Known<T> {
 }
 
 impl GraphCache {
+    /// A panic has ended what was being done: it is not waited for any more.
+    pub(crate) fn recover(&mut self) {
+        if std::mem::take(&mut self.is_acting) {
+            self.flows.forget_outcome();
+        }
+    }
+
     /// Nothing is known yet.
     pub(crate) fn new(policy: Arc<Policy>, engines: Option<WireEngines>) -> Self {
         let trace = TraceFile::begin(&policy, engines.as_ref());
@@ -125,7 +131,7 @@ impl GraphCache {
         // The policy may have changed since it was made.
         publisher_core.set_size_line(session.policy().size_line_bytes());
         self.publisher_cores.insert(publisher_core.gid, Arc::clone(publisher_core));
-        self.restless.insert(publisher_core.gid);
+        self.restless.add(publisher_core.gid);
         self.take_over_keys(session, publisher_core, true);
         self.show_publisher_core(session, publisher_core);
         self.add_local(session, record);
@@ -138,7 +144,7 @@ impl GraphCache {
     ) {
         let record = record(subscription_core, false);
         self.subscription_cores.insert(subscription_core.gid, Arc::clone(subscription_core));
-        self.restless.insert(subscription_core.gid);
+        self.restless.add(subscription_core.gid);
         self.take_over_keys(session, subscription_core, false);
         self.show_subscription_core(session, subscription_core);
         self.add_local(session, record);
@@ -152,7 +158,7 @@ impl GraphCache {
         self.forget_endpoint(session, gid);
         // Not before: whoever hears of it takes the memory back that the flows were written to.
         self.channels.broadcast(&Control::EndpointGone(gid.0));
-        self.dues.set(gid, None);
+        self.restless.remove(gid);
         self.changing_engines.remove(&gid);
         if let Some(publisher_core) = self.publisher_cores.remove(&gid) {
             publisher_core.close();
@@ -361,31 +367,19 @@ impl GraphCache {
     }
 
     /// Something has happened in an endpoint of this process, and nobody says in which.
-    pub(crate) fn look_at_all(&mut self) {
+    pub(crate) fn mark_all_restless(&mut self) {
         self.is_all_restless = true;
-    }
-
-    /// Takes note of the endpoints that have stirred. From here on they stir again.
-    fn see_stirred(&mut self, session: &Session) {
-        self.restless.extend(session.stirred.take());
-        if std::mem::take(&mut self.is_all_restless) {
-            self.restless.extend(self.publisher_cores.keys());
-            self.restless.extend(self.subscription_cores.keys());
-        }
-        for gid in &self.restless {
-            if let Some(publisher_core) = self.publisher_cores.get(gid) {
-                publisher_core.settle();
-            } else if let Some(subscription_core) = self.subscription_cores.get(gid) {
-                subscription_core.settle();
-            }
-        }
     }
 
     /// Does what publishers and subscriptions of this process have come upon.
     pub(crate) fn mend(&mut self, session: &Session) {
-        self.see_stirred(session);
-        // When they are due is asked when this has been done.
-        let restless: Vec<Gid> = self.restless.iter().copied().collect();
+        if std::mem::take(&mut self.is_all_restless) {
+            let all = self.publisher_cores.keys().chain(self.subscription_cores.keys());
+            all.for_each(|gid| self.restless.add(*gid));
+        }
+        let Self { publisher_cores, subscription_cores, restless, .. } = &mut *self;
+        let settle = |gid| settle(publisher_cores, subscription_cores, gid);
+        let restless = restless.collect(&session.stirred, settle);
         let publisher_cores = restless.iter().filter_map(|gid| self.publisher_cores.get(gid));
         if session.wire_engines().is_some() {
             let changing = publisher_cores.clone().filter(|it| it.is_changing_engine());
@@ -403,6 +397,8 @@ impl GraphCache {
         }
         self.go_on_changing_engines(session);
         let subscription_cores = restless.iter().filter_map(|gid| self.subscription_cores.get(gid));
+        let now_ns = clock::monotonic_ns();
+        subscription_cores.clone().for_each(|it| it.go_on_if_changing(now_ns));
         let news = subscription_cores.filter_map(|it| Some((it.gid, it.take_handover_events()?)));
         for (subscription, news) in news.collect::<Vec<_>>() {
             for (writer, epoch) in news.shown {
@@ -551,26 +547,26 @@ impl GraphCache {
 
     /// When [`on_time`](Self::on_time) wants to be called, on the monotonic clock.
     pub(crate) fn due_ns(&mut self, session: &Session) -> Option<u64> {
-        // Those that have stirred meanwhile are looked at for what they have come upon, too: they have woken this thread.
-        let looked_at = std::mem::take(&mut self.restless);
-        self.see_stirred(session);
-        for gid in looked_at.iter().chain(&self.restless) {
-            let due_ns = match self.publisher_cores.get(gid) {
-                Some(publisher_core) => publisher_core.due_ns(),
-                None => self.subscription_cores.get(gid).and_then(|it| it.due_ns()),
-            };
-            self.dues.set(*gid, due_ns);
-        }
+        let Self { publisher_cores, subscription_cores, restless, .. } = self;
+        let look = |gid| match publisher_cores.get(&gid) {
+            Some(it) => (it.due_ns(), it.has_news()),
+            None => match subscription_cores.get(&gid) {
+                Some(it) => (it.due_ns(), it.has_news()),
+                None => (None, false),
+            },
+        };
+        let settle = |gid| settle(publisher_cores, subscription_cores, gid);
+        restless.find_dues(&session.stirred, settle, look);
         let flows = self.flows.poll_timeout().into_iter();
         let channels = self.channels.due_ns().into_iter().chain(self.second_due_ns());
         let channels = channels.chain(self.ask_due_ns()).chain(self.tell_due_ns());
-        flows.chain(channels).chain(self.dues.first_ns()).min()
+        flows.chain(channels).chain(self.restless.dues.first_ns()).min()
     }
 
     pub(crate) fn on_time(&mut self, session: &Session, now_ns: u64) {
-        for gid in self.dues.take(now_ns) {
+        for gid in self.restless.dues.take(now_ns) {
             // When it is due again is asked before this thread sleeps.
-            self.restless.insert(gid);
+            self.restless.add(gid);
             if let Some(publisher_core) = self.publisher_cores.get(&gid) {
                 publisher_core.on_time(now_ns);
             } else if let Some(subscription_core) = self.subscription_cores.get(&gid) {
@@ -821,6 +817,19 @@ impl GraphCache {
         met.map_err(Error::from)?;
         self.met_self.push(id.clone());
         Ok(())
+    }
+}
+
+/// An endpoint of this process is going to be looked at: from here on it stirs again.
+fn settle(
+    publisher_cores: &HashMap<Gid, Arc<PublisherCore>>,
+    subscription_cores: &HashMap<Gid, Arc<SubscriptionCore>>,
+    gid: Gid,
+) {
+    if let Some(publisher_core) = publisher_cores.get(&gid) {
+        publisher_core.settle();
+    } else if let Some(subscription_core) = subscription_cores.get(&gid) {
+        subscription_core.settle();
     }
 }
 

@@ -28,7 +28,7 @@ use crate::guard_condition::GuardCore;
 use crate::network::Network;
 use crate::policy_file::{self, PolicyFile};
 use crate::registry::{self, Arrange, Failed, WireEngines};
-use crate::stirred::Stirred;
+use crate::stirred::StirredEndpoints;
 use crate::{Error, ErrorKind, Result};
 
 /// One participant. A process has one for each domain and run-time folder, unless a context asks
@@ -64,7 +64,7 @@ pub(crate) struct Session {
     pub(crate) poll: Arc<Poll>,
     pub(crate) waker: Arc<Waker>,
     /// Endpoints that the control thread has to look at.
-    pub(crate) stirred: Arc<Stirred>,
+    pub(crate) stirred: Arc<StirredEndpoints>,
     generation: Generation,
     stopping: AtomicBool,
     gids: AtomicU32,
@@ -188,7 +188,7 @@ impl Session {
             graph_changes: AtomicU64::new(0),
             graph_changes_told: AtomicU64::new(0),
             poll,
-            stirred: Arc::new(Stirred::new(Arc::clone(&waker))),
+            stirred: Arc::new(StirredEndpoints::new(Arc::clone(&waker))),
             waker,
             generation: Generation::current(),
             stopping: AtomicBool::new(false),
@@ -355,7 +355,9 @@ impl Session {
 
     /// The graph, to look at or to change. [`Session::tell`] after a change that others wait for.
     pub(crate) fn graph_cache(&self) -> Locked<'_, GraphCache> {
-        deferred::lock(&self.graph_cache)
+        let mut graph_cache = deferred::lock(&self.graph_cache);
+        graph_cache.recover();
+        graph_cache
     }
 
     /// Wakes those who wait for a change of the graph.

@@ -54,11 +54,12 @@ struct Trace {
 impl Trace {
     fn read(path: &Path) -> anyhow::Result<Self> {
         let file = path.display().to_string();
-        let lines = BufReader::new(File::open(path).with_context(|| file.clone())?).lines();
+        let mut lines =
+            BufReader::new(File::open(path).with_context(|| file.clone())?).split(b'\n');
         let (mut trouble, mut entries, mut notes) = (None, 0, Vec::new());
-        let all = lines.enumerate().map_while(|(at, line)| {
+        let all = lines.by_ref().enumerate().map_while(|(at, line)| {
             let entry = line.map_err(anyhow::Error::from);
-            let entry = entry.and_then(|line| Ok(serde_json::from_str::<Entry>(&line)?));
+            let entry = entry.and_then(|line| Ok(serde_json::from_slice::<Entry>(&line)?));
             let entry = entry.with_context(|| format!("{file}: line {}", at + 1));
             entry.map_err(|error| trouble = Some(error)).ok()
         });
@@ -70,8 +71,10 @@ impl Trace {
         });
         let replayed = replay(all);
         // The last line of a process that was killed may be cut off.
+        let is_last = lines.next().is_none();
         let is_cut_off = |error: &anyhow::Error| {
-            error.downcast_ref::<serde_json::Error>().is_some_and(serde_json::Error::is_eof)
+            let of_json = error.downcast_ref::<serde_json::Error>();
+            is_last && of_json.is_some_and(serde_json::Error::is_eof)
         };
         if let Some(error) = trouble.filter(|error| entries == 0 || !is_cut_off(error)) {
             return Err(error);

@@ -140,6 +140,11 @@ fn what_was_decided_is_decided_again_from_its_trace() {
     let whole = fs::read_to_string(&file).unwrap();
     let cut = world.write("cut", &whole[..whole.trim_end().len() - 1]);
     assert!(replay(cut.to_str().unwrap()).good().contains("decided again as it was"));
+    let torn = whole.replacen("}\n", "\n", 1);
+    let torn = replay(world.write("torn", &torn).to_str().unwrap()).bad(1);
+    assert!(torn.contains("torn: line 1: "), "{torn}");
+    let twice = world.write("twice", &[whole.as_str(), &whole].concat());
+    assert!(replay(twice.to_str().unwrap()).out.contains("another table begins"));
     let other = world.write("other", &whole.replace("\"epoch\":2", "\"epoch\":3"));
     let other = replay(other.to_str().unwrap());
     assert_eq!(other.code, Some(1), "{other:?}");

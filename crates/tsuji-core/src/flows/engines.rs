@@ -5,7 +5,7 @@
 //! that wire can have it, and by the first for all of them as soon as one needs that.
 
 use super::route::Half;
-use super::{Action, EndpointId, Ends, Flow, Flows, Now, Role, RouteState, View, Work};
+use super::{Action, EndpointId, Ends, Flow, Flows, Now, Role, RouteState, View, Way, Work};
 use crate::{Health, Offer, TransportId, select};
 
 /// Two engines on one wire.
@@ -66,9 +66,14 @@ impl Flows {
     /// After a decision about one flow of a publisher, decides about the others that share the wire with it.
     pub(super) fn regroup(&mut self, view: &dyn View, flow: Flow) {
         let Some(engines) = &self.engines else { return };
-        let role = self.of_publisher(flow.publisher).next().map(|(_, route)| route.ends.role);
+        let mut beside = self.of_publisher(flow.publisher);
+        // A foreign publisher's flows are its own.
+        let is_shared = beside.next().is_some_and(|(_, route)| {
+            route.ends.role == Role::Topic && route.ends.way != Way::FromForeign
+        });
+        drop(beside);
         // What is decided here follows from what each flow needs, and not from what the others have: once is enough.
-        if self.is_regrouping || role != Some(Role::Topic) {
+        if self.is_regrouping || !is_shared {
             return;
         }
         let alone = |it: Flow| self.chosen_alone(view, it).map(|chosen| (it, chosen));
@@ -143,8 +148,7 @@ pub(super) fn at_odds(
 ) -> Vec<Offer> {
     let second = offers.iter_mut().find(|it| it.transport == engines.second);
     let second = second.filter(|it| it.health == Health::Good);
-    // A foreign publisher's flows are its own.
-    let ends = ends.filter(|it| it.role == Role::Topic && it.way != super::Way::FromForeign);
+    let ends = ends.filter(|it| it.role == Role::Topic && it.way != Way::FromForeign);
     if let Some((offer, ends)) = second.zip(ends) {
         let first = &engines.first;
         let why = match () {

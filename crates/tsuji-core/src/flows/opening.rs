@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::route::{Change, Half};
-use super::{Action, Connected, Flow, Flows, Note, Now, Opened, Reach, Refusal, RouteState, Way};
+use super::{Action, Connected, Flow, Flows, Note, Now, Outcome, Reach, Refusal, RouteState, Way};
 use crate::handover::Epoch;
 use crate::pacing::after;
 
@@ -48,13 +48,13 @@ impl Flows {
     }
 
     /// What became of an end that was to be connected.
-    pub(super) fn opened(&mut self, now: Now, flow: Flow, opened: Opened) {
+    pub(super) fn opened(&mut self, now: Now, flow: Flow, opened: Outcome) {
         let Some(route) = self.route(flow) else { return };
         let epoch = route.handover.last().0;
         let is_first = route.handover.current().is_none();
         let Some(Half::Reaching(reach)) = route.half().cloned() else { return };
         match opened {
-            Opened::Connected(connected) => {
+            Outcome::Connected(connected) => {
                 let is_first = connected.ends.is_none();
                 self.carried(now, flow, is_first.then_some(connected.published_before));
                 if let Reach::Address(_) = reach {
@@ -66,7 +66,7 @@ impl Flows {
                 }
                 self.act(Action::Carries { flow, epoch });
             }
-            Opened::Heard => {
+            Outcome::Heard => {
                 self.carried(now, flow, None);
                 if !is_first {
                     // Nothing more is waited for by the one before: nobody over there is told.
@@ -74,13 +74,13 @@ impl Flows {
                 }
                 self.act(Action::Carries { flow, epoch });
             }
-            Opened::OnTrial if matches!(reach, Reach::Address(_)) => {
+            Outcome::OnTrial if matches!(reach, Reach::Address(_)) => {
                 let until_ns = after(now.monotonic_ns, TRIAL_MAX);
                 self.note_half(flow, Half::OnTrial { until_ns });
             }
-            Opened::OnTrial | Opened::Later => self.note_half(flow, Half::Reaching(reach)),
-            Opened::Gone => {}
-            Opened::Refused(refusal) => {
+            Outcome::OnTrial | Outcome::Later => self.note_half(flow, Half::Reaching(reach)),
+            Outcome::Gone => {}
+            Outcome::Refused(refusal) => {
                 if let Reach::Address(_) = reach {
                     // What was accepted for this link is given back.
                     self.act(Action::Withdraw { flow, epoch });

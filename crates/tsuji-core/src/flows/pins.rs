@@ -96,6 +96,11 @@ impl Flows {
         self.pins.count = self.pins.count.max(stamp.0);
     }
 
+    /// Whether the user has said something else of the topic since.
+    pub fn is_outdated(&self, pin: &Pin) -> bool {
+        self.pins.is_older(pin)
+    }
+
     /// Whether the user's word about a topic can be taken, as [`Event::Pinned`](super::Event::Pinned) does. Answers how many flows
     /// of it are decided here; what was set later is not set back.
     ///

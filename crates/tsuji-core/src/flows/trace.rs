@@ -97,10 +97,14 @@ pub fn replay(entries: impl IntoIterator<Item = Entry>) -> Result<Flows, Diverge
     for (at, entry) in entries.into_iter().enumerate() {
         let missing = || Divergence { at, what: "the trace does not begin with Begun".to_owned() };
         match entry {
+            Entry::Begun { .. } if flows.is_some() => {
+                let what = "another table begins in the midst of the trace".to_owned();
+                return Err(Divergence { at, what });
+            }
             Entry::Begun { policy, engines } => flows = Some(Flows::new(policy, engines)),
             Entry::Told(event) => flows.as_mut().ok_or_else(missing)?.handle(event),
             Entry::Polled { now, answers, action } => {
-                let view = Kept(RefCell::new(Ok(answers.into())));
+                let view = RecordedAnswers(RefCell::new(Ok(answers.into())));
                 let done = flows.as_mut().ok_or_else(missing)?.poll_action(now, &view);
                 let rest = view.0.into_inner().map_err(|what| Divergence { at, what })?;
                 if done != action {
@@ -135,9 +139,9 @@ impl fmt::Display for Divergence {
 impl Error for Divergence {}
 
 /// Answers what was kept, in its order; or why that is not what is asked for.
-struct Kept(RefCell<Result<VecDeque<Answer>, String>>);
+struct RecordedAnswers(RefCell<Result<VecDeque<Answer>, String>>);
 
-impl Kept {
+impl RecordedAnswers {
     fn next<T>(&self, what: &str, of: impl Fn(Answer) -> Option<T>) -> Option<T> {
         let mut kept = self.0.borrow_mut();
         let answers = kept.as_mut().ok()?;
@@ -149,7 +153,7 @@ impl Kept {
     }
 }
 
-impl View for Kept {
+impl View for RecordedAnswers {
     fn traits(&self, _: Flow) -> Option<Traits> {
         let of = |it| if let Answer::Traits(it) = it { Some(it) } else { None };
         self.next("what is known of a flow", of).flatten()

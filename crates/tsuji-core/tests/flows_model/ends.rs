@@ -39,13 +39,13 @@ impl World {
         transport: Transport,
         reach: &Reach,
         is_urgent: bool,
-    ) -> Opened {
+    ) -> Outcome {
         let publisher = self.publishers.get(&flow.publisher);
         let has_come_over =
             publisher.is_some_and(|it| it.readers.get(&flow.subscription) == Some(&transport));
         if !has_come_over && self.goes_wrong() {
             self.disconnect_from(flow, transport);
-            return Opened::Refused(match self.random.chance(15) {
+            return Outcome::Refused(match self.random.chance(15) {
                 true => Refusal::lasting(LASTING),
                 false => Refusal::passing("not now"),
             });
@@ -53,10 +53,10 @@ impl World {
         if *reach == Reach::FromForeign {
             if !self.is_known(process, flow.publisher) || !self.is_known(process, flow.subscription)
             {
-                return Opened::Gone;
+                return Outcome::Gone;
             }
             if !is_immediate(transport) && !self.has_reached(flow, transport) {
-                return Opened::Later;
+                return Outcome::Later;
             }
             let heard = self
                 .subscriptions
@@ -65,38 +65,38 @@ impl World {
                 .entry(flow.publisher)
                 .or_default();
             heard.link = Some(transport);
-            return Opened::Heard;
+            return Outcome::Heard;
         }
         if !self.publishers.contains_key(&flow.publisher)
             || !self.is_known(process, flow.subscription)
         {
-            return Opened::Refused(Refusal::lasting("one of the ends is gone"));
+            return Outcome::Refused(Refusal::lasting("one of the ends is gone"));
         }
         if !is_immediate(transport) && !self.has_reached(flow, transport) {
-            return Opened::Later;
+            return Outcome::Later;
         }
         let reader = flow.subscription;
         let publisher = self.publishers.get_mut(&flow.publisher).unwrap();
         if publisher.is_broken[transport] && !has_come_over {
             self.disconnect_from(flow, transport);
-            return Opened::Refused(Refusal::passing("it has failed"));
+            return Outcome::Refused(Refusal::passing("it has failed"));
         }
         match self.cross(flow, transport) {
-            Some(Opened::Gone) | None => {}
+            Some(Outcome::Gone) | None => {}
             Some(opened) => return opened,
         }
         let publisher = self.publishers.get_mut(&flow.publisher).unwrap();
         let Some(_) = publisher.readers.get(&reader) else {
             publisher.readers.insert(reader, transport);
-            return Opened::Connected(Connected { ends: None, ..publisher.counted() });
+            return Outcome::Connected(Connected { ends: None, ..publisher.counted() });
         };
         publisher.trials.insert(reader, transport);
         let is_shown = is_immediate(transport) || role_of(reader) != Role::Topic;
         let is_broken = publisher.readers.values().any(|it| publisher.is_broken[*it]);
         if !is_shown && !is_broken && !is_urgent {
-            return Opened::OnTrial;
+            return Outcome::OnTrial;
         }
-        self.take_over(flow).map_or(Opened::Later, Opened::Connected)
+        self.take_over(flow).map_or(Outcome::Later, Outcome::Connected)
     }
 
     /// Whether a slow transport has reached the other end.
@@ -115,7 +115,7 @@ impl World {
         let publisher = self.publishers.get_mut(&flow.publisher)?;
         let other = ONE + TWO - transport;
         if publisher.readers.get(&reader) == Some(&transport) {
-            return Some(Opened::Connected(publisher.counted()));
+            return Some(Outcome::Connected(publisher.counted()));
         }
         let on_other = publisher.readers.iter().filter(|(_, it)| **it == other);
         let on_other: Vec<EndpointId> = on_other.map(|(reader, _)| *reader).collect();
@@ -134,7 +134,7 @@ impl World {
             || !on_other.iter().all(|it| publisher.ready.get(it) == Some(&transport))
             || is_waited_for
         {
-            return Some(Opened::Later);
+            return Some(Outcome::Later);
         }
         for reader in on_other {
             publisher.move_over(reader, transport);
@@ -147,7 +147,7 @@ impl World {
         self.note(|| {
             format!("all readers of {} go over to {}", short(flow.publisher), NAMES[transport])
         });
-        was_there.then_some(Opened::Connected(counted))
+        was_there.then_some(Outcome::Connected(counted))
     }
 
     pub(super) fn take_over(&mut self, flow: Flow) -> Option<Connected> {

@@ -2,7 +2,7 @@
 
 use tsuji_core::TransportId;
 use tsuji_core::flows::trace::{Entry, Recorder};
-use tsuji_core::flows::{Action, Connected, Event, Note, Now, Opened, Reach, Refusal};
+use tsuji_core::flows::{Action, Connected, Event, Note, Now, Outcome, Reach, Refusal};
 use tsuji_core::handover::Epoch;
 use tsuji_platform::clock;
 use tsuji_transport::deferred::told;
@@ -18,7 +18,7 @@ use crate::session::Session;
 impl GraphCache {
     /// Tells the core what has happened, and does what it decides. What happens by that is told to it too.
     pub(super) fn happened(&mut self, session: &Session, event: Event) {
-        self.tell_flows(event);
+        self.notify_flows(event);
         if std::mem::replace(&mut self.is_acting, true) {
             return;
         }
@@ -33,7 +33,7 @@ impl GraphCache {
         }
     }
 
-    fn tell_flows(&mut self, event: Event) {
+    fn notify_flows(&mut self, event: Event) {
         if self.trace.is_some() {
             self.note(&Entry::Told(event.clone()));
         }
@@ -68,19 +68,19 @@ impl GraphCache {
             }
             Action::OpenHere { flow, epoch, transport } => {
                 let address = self.open_here(session, flow, epoch, &transport);
-                self.tell_flows(Event::Answered { flow, epoch, address });
+                self.notify_flows(Event::Answered { flow, epoch, address });
             }
             Action::Connect { flow, transport, reach, is_urgent } => {
                 let opened = match reach {
-                    Reach::FromForeign => self.hear_foreign(session, flow, &transport),
+                    Reach::FromForeign => self.accept_from_foreign(session, flow, &transport),
                     reach => self.connect(session, flow, &transport, reach, is_urgent),
                 };
-                self.tell_flows(Event::Opened { flow, opened });
+                self.notify_flows(Event::Opened { flow, opened });
             }
             Action::EndTrial(flow) => {
                 let publisher_core = self.publisher_cores.get(&Gid(flow.publisher));
                 let connected = publisher_core.and_then(|it| it.end_trial(Gid(flow.subscription)));
-                self.tell_flows(Event::TrialEnded { flow, connected });
+                self.notify_flows(Event::TrialEnded { flow, connected });
             }
             Action::Cut { flow, epoch, connected: Connected { first, ends, .. } } => {
                 self.say(session, flow.subscription, Control::Cut { flow, epoch, ends, first });
@@ -114,7 +114,7 @@ impl GraphCache {
                 }
             }
             Action::Wake => session.waker.give(),
-            Action::Tell(note) => tell(note),
+            Action::Tell(note) => log(note),
         }
     }
 
@@ -157,17 +157,17 @@ impl GraphCache {
         id: &TransportId,
         reach: Reach,
         is_urgent: bool,
-    ) -> Opened {
+    ) -> Outcome {
         let reader = Gid(flow.subscription);
         let is_foreign = matches!(reach, Reach::ToForeign);
         let Some(publisher_core) = self.publisher_cores.get(&Gid(flow.publisher)) else {
-            return Opened::Refused(Refusal::lasting("the publisher is gone"));
+            return Outcome::Refused(Refusal::lasting("the publisher is gone"));
         };
         let Some(asks) = self.endpoints.get(&reader) else {
-            return Opened::Refused(Refusal::lasting("the subscription is gone"));
+            return Outcome::Refused(Refusal::lasting("the subscription is gone"));
         };
         let Some(transport) = session.transport(id.as_str()) else {
-            return Opened::Refused(Refusal::lasting("not in this build"));
+            return Outcome::Refused(Refusal::lasting("not in this build"));
         };
         let subscription_core = self.subscription_cores.get(&reader);
         let value_type = subscription_core.and_then(|it| it.value_type);
@@ -188,30 +188,30 @@ impl GraphCache {
                 if is_foreign {
                     self.foreign.graph_changed(session);
                 }
-                Opened::Connected(connected)
+                Outcome::Connected(connected)
             }
-            Ok(Joining::Later) => Opened::Later,
-            Ok(Joining::OnTrial) => Opened::OnTrial,
+            Ok(Joining::Later) => Outcome::Later,
+            Ok(Joining::OnTrial) => Outcome::OnTrial,
             Err(error) => {
                 publisher_core.disconnect_from(id, reader);
-                Opened::Refused(error.into())
+                Outcome::Refused(error.into())
             }
         }
     }
 
     /// Opens the subscription's end of a link from a publisher of a foreign node, or goes on opening it.
-    fn hear_foreign(&mut self, session: &Session, flow: Flow, id: &TransportId) -> Opened {
+    fn accept_from_foreign(&mut self, session: &Session, flow: Flow, id: &TransportId) -> Outcome {
         let subscription_core = self.subscription_cores.get(&Gid(flow.subscription));
         let offered = self.endpoints.get(&Gid(flow.publisher)).map(|it| it.record.qos.into());
         let ends = subscription_core.zip(offered).zip(session.transport(id.as_str()));
-        let Some(((subscription_core, offered), transport)) = ends else { return Opened::Gone };
+        let Some(((subscription_core, offered), transport)) = ends else { return Outcome::Gone };
         let opened =
             match subscription_core.accept_foreign(transport, Gid(flow.publisher), &offered) {
-                Ok(true) => Opened::Heard,
-                Ok(false) => Opened::Later,
+                Ok(true) => Outcome::Heard,
+                Ok(false) => Outcome::Later,
                 Err(error) => {
                     subscription_core.forget(Gid(flow.publisher));
-                    Opened::Refused(error.into())
+                    Outcome::Refused(error.into())
                 }
             };
         self.foreign.graph_changed(session);
@@ -254,7 +254,7 @@ impl GraphCache {
 }
 
 /// Says it to whoever reads the log.
-fn tell(note: Note) {
+fn log(note: Note) {
     match note {
         Note::Chosen { topic, transport, because } => {
             told::debug!(topic = &*topic, %transport, because, "route");

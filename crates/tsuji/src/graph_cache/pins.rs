@@ -25,15 +25,16 @@ impl GraphCache {
         stamp: Stamp,
     ) -> Result<u32, String> {
         self.flows.saw_stamp(stamp);
+        let id = transport.map(TransportId::new);
+        let pin = Pin { topic: topic.into(), transport: id, stamp };
         if let Some(transport) = transport
+            && !self.flows.is_outdated(&pin)
             && session.transport(transport).is_none()
         {
             let known = session.transports().iter().map(|it| it.id().to_string());
             let known = known.collect::<Vec<_>>().join(", ");
             return Err(format!("{transport} is not at work in this process; there are {known}"));
         }
-        let transport = transport.map(TransportId::new);
-        let pin = Pin { topic: topic.into(), transport, stamp };
         let flows = self.flows.may_pin(&pin).map_err(|error| error.to_string())?;
         self.happened(session, Event::Pinned(pin));
         Ok(flows)

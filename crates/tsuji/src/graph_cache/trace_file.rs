@@ -10,8 +10,8 @@ use std::process;
 use std::sync::Arc;
 
 use tsuji_core::Policy;
-use tsuji_core::flows::WireEngines;
 use tsuji_core::flows::trace::Entry;
+use tsuji_core::flows::{Action, WireEngines};
 use tsuji_transport::deferred::told;
 
 /// A trace that is being written.
@@ -64,8 +64,13 @@ impl TraceFile {
             )));
         }
         self.out.write_all(&line)?;
-        if matches!(entry, Entry::Polled { action: None, .. } | Entry::Begun { .. }) {
-            // What follows may be the end of the process.
+        let is_last = match entry {
+            // What follows may be the end of the process: an engine is called, or nothing is to be done for a while.
+            Entry::Polled { action, .. } => action.as_ref().is_none_or(Action::wants_outcome),
+            Entry::Begun { .. } => true,
+            Entry::Told(_) => false,
+        };
+        if is_last {
             self.out.flush()?;
         }
         Ok(())

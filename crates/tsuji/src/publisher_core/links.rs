@@ -556,7 +556,7 @@ impl PublisherCore {
 
     /// Readers that this transport does not reach any more.
     pub(crate) fn lost_on(&self, transport: &TransportId) -> Vec<Gid> {
-        let state = self.lock();
+        let state = self.lock_unstirred();
         let links = state.links.iter().filter(|link| link.id.transport == *transport);
         links.flat_map(|link| link.writer.lost()).collect()
     }
@@ -586,9 +586,13 @@ impl PublisherCore {
     }
 
     /// What has come up, for the graph.
+    pub(crate) fn has_news(&self) -> bool {
+        self.has_news.load(Ordering::Acquire) || self.is_changing_engine()
+    }
+
     pub(crate) fn take_news(&self) -> Option<PublisherChange> {
         let is_some = self.has_news.swap(false, Ordering::AcqRel);
-        is_some.then(|| std::mem::take(&mut self.lock_to_look().news))
+        is_some.then(|| std::mem::take(&mut self.lock_unstirred().news))
     }
 
     pub(super) fn tell_news(&self) {

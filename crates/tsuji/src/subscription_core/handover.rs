@@ -149,6 +149,14 @@ impl SubscriptionCore {
     }
 
     /// Takes what the links have that end, and goes on to the next ones where that is all.
+    /// Takes what old links have brought, where a flow goes on to another one and nobody else takes it.
+    pub(crate) fn go_on_if_changing(&self, now_ns: u64) {
+        let mut state = self.lock_unstirred();
+        if !state.changing.is_none() {
+            self.progress(&mut state, now_ns);
+        }
+    }
+
     pub(super) fn go_on_changing(&self, now_ns: u64) {
         let mut state = self.lock();
         self.progress(&mut state, now_ns);
@@ -270,6 +278,11 @@ impl SubscriptionCore {
         }
         self.after_change(state, writer);
         state.put_in_order(before, self.history());
+    }
+
+    /// Whether there is something to be [taken](Self::take_handover_events).
+    pub(crate) fn has_news(&self) -> bool {
+        self.has_handover_events.load(Ordering::Acquire)
     }
 
     /// What the graph is to tell. What is closed is dropped here.
