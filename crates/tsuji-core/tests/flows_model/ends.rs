@@ -105,7 +105,7 @@ impl World {
     }
 
     /// Brings the readers of the other engine over to this one if it reaches them all. `None` if nobody is there.
-    pub(super) fn cross(&mut self, flow: Flow, transport: Transport) -> Option<Opened> {
+    pub(super) fn cross(&mut self, flow: Flow, transport: Transport) -> Option<Outcome> {
         if self.engines.is_none() || !is_engine(transport) || role_of(flow.publisher) != Role::Topic
         {
             return None;
