@@ -671,3 +671,33 @@ fn what_was_said_of_a_flow_that_has_ended_is_ignored() {
     table.check(accepted(1), "");
     table.check(accepted(2), "2: connect b, 2: cut 2");
 }
+
+#[test]
+fn an_outcome_that_never_comes_ends_one_opening_alone() {
+    let mut table = Table::new();
+    table.check(matched(FLOW, Way::Peer), "2: offer 1 a first");
+    let now = Now { monotonic_ns: table.now_ms * MS, wall_ns: 0 };
+    table.flows.handle(accepted(1));
+    let action = table.flows.poll_action(now, &table.facts);
+    assert!(action.is_some_and(|it| it.wants_outcome()));
+    // Whatever else happens waits for it.
+    table.check(matched(OTHER, Way::Peer), "");
+    table.flows.forget_outcome();
+    table.check(Event::Timeout, "3: offer 1 a first");
+    table.check_after(5000, "2: disconnect a, 2: withdraw 1, 2: offer 2 b first");
+}
+
+#[test]
+fn a_foreign_node_without_a_route_is_decided_about_again() {
+    let mut table = Table::new().foreign();
+    let failed = || Health::Failed("forbidden".into());
+    table.set_health("a", failed());
+    table.set_health("b", failed());
+    table.check(matched(FLOW, Way::ToForeign), "");
+    assert_eq!(table.state(FLOW), Some(RouteState::NoRoute));
+    table.set_health("b", Health::Good);
+    table.check(Event::PolicyChanged(policy(&["a", "b"])), "2: connect b, 2: carries 1");
+    // It keeps the wire that it has.
+    table.set_health("a", Health::Good);
+    table.check(Event::PolicyChanged(policy(&["a", "b"])), "");
+}
