@@ -223,7 +223,10 @@ pub(crate) fn complaints(root: &Path) -> Result<Vec<String>, String> {
         }
     }
     let files = files(&root)?;
-    Ok(check(&Repository { files, packages }))
+    let repository = Repository { files, packages };
+    let mut complaints = check(&repository);
+    complaints.extend(circles::complaints(&repository.files));
+    Ok(complaints)
 }
 
 /// The texts below `root` by their paths in it, without what is built. Of what is not text there is the path alone.
@@ -251,7 +254,6 @@ fn check(repository: &Repository) -> Vec<String> {
         complaints.extend(words::retired(path, text));
         complaints.extend(told::of_sources(path, text));
     }
-    complaints.extend(circles::complaints(&repository.files));
     complaints.extend(links::broken(&repository.files));
     complaints.extend(manual::complaints(&repository.files));
     complaints.extend(programs(repository));
