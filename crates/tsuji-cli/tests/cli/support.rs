@@ -27,9 +27,12 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new() -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let folder =
-            env::temp_dir().join(format!("tsuji-cli-test-{}-{number}", std::process::id()));
+        // One that was killed and had this process's number may have left its own.
+        let mut folders = std::iter::repeat_with(|| {
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            env::temp_dir().join(format!("tsuji-cli-test-{}-{number}", std::process::id()))
+        });
+        let folder = folders.find(|it| !it.exists()).unwrap();
         fs::create_dir(&folder).unwrap();
         Self { folder }
     }

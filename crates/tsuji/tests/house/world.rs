@@ -23,8 +23,12 @@ pub(crate) struct Folder(pub(crate) PathBuf);
 impl Folder {
     pub(crate) fn new() -> Self {
         static FOLDERS: AtomicU64 = AtomicU64::new(0);
-        let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
-        Self(std::env::temp_dir().join(format!("tsuji-node-{}-{number}", std::process::id())))
+        // One that was killed and had this process's number may have left its own.
+        let mut folders = std::iter::repeat_with(|| {
+            let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
+            std::env::temp_dir().join(format!("tsuji-node-{}-{number}", std::process::id()))
+        });
+        Self(folders.find(|it| !it.exists()).unwrap())
     }
 
     /// A context as of a process of its own.
