@@ -412,7 +412,16 @@ pub enum Action {
 impl Action {
     /// Whether the owner tells what became of it before it asks for the next.
     pub fn wants_outcome(&self) -> bool {
-        matches!(self, Self::OpenHere { .. } | Self::Connect { .. } | Self::EndTrial(_))
+        self.awaits_outcome_of().is_some()
+    }
+
+    fn awaits_outcome_of(&self) -> Option<Flow> {
+        match self {
+            Self::OpenHere { flow, .. } | Self::Connect { flow, .. } | Self::EndTrial(flow) => {
+                Some(*flow)
+            }
+            _ => None,
+        }
     }
 }
 
@@ -447,10 +456,8 @@ pub enum Note {
     Changed {
         /// The topic of the flow.
         topic: Arc<str>,
-        /// Which of [`Route::changes`] it is.
-        epoch: u32,
         /// The transport before.
-        from: Option<TransportId>,
+        from: TransportId,
         /// The transport since.
         to: TransportId,
         /// What set it off.
@@ -479,11 +486,11 @@ pub trait View {
 /// The flows that are decided in one process. See the [module](self).
 #[derive(Debug, Default)]
 pub struct Flows {
-    /// By publisher, then by subscription.
-    routes: BTreeMap<Flow, Route>,
     /// The highest number of a link that ended flows had. Those of the same two ends count on from there, so that what is
     /// said late of one is not taken for the next.
     last_epoch: Epoch,
+    /// By publisher, then by subscription.
+    routes: BTreeMap<Flow, Route>,
     /// The same by subscription, then by publisher.
     by_subscription: BTreeSet<(EndpointId, EndpointId)>,
     /// Those whose links their transports are opening.
@@ -555,13 +562,13 @@ impl Flows {
 
     /// Takes note of something that has happened.
     pub fn handle(&mut self, event: Event) {
-        let outcome_of = match &event {
+        let may_be_outcome_of = match &event {
             Event::Answered { flow, .. }
             | Event::Opened { flow, .. }
             | Event::TrialEnded { flow, .. } => Some(*flow),
             _ => None,
         };
-        if self.awaited.is_some() && self.awaited == outcome_of {
+        if self.awaited.is_some() && self.awaited == may_be_outcome_of {
             // Whatever else waits is decided knowing it.
             self.awaited = None;
             self.work.push_front(Work::Event(event));
@@ -577,12 +584,7 @@ impl Flows {
                 return None;
             }
             if let Some(action) = self.actions.pop_front() {
-                self.awaited = match &action {
-                    Action::OpenHere { flow, .. }
-                    | Action::Connect { flow, .. }
-                    | Action::EndTrial(flow) => Some(*flow),
-                    _ => None,
-                };
+                self.awaited = action.awaits_outcome_of();
                 return Some(action);
             }
             let Some(work) = self.work.pop_front() else {
@@ -631,39 +633,45 @@ impl Flows {
     }
 
     fn work_on(&mut self, now: Now, view: &dyn View, work: Work) {
+        let Some(work) = self.caught_up(view, work) else { return };
         match work {
             Work::Event(event) => self.on_event(now, event),
             Work::FindLink { flow, why } => {
                 self.next([Work::decide(flow, why), Work::Regroup(flow)]);
             }
-            Work::Decide { flow, why, is_caught_up } => {
-                self.decide(now, view, flow, why, is_caught_up);
-            }
+            Work::Decide { flow, why, .. } => self.decide(now, view, flow, why),
             Work::Regroup(flow) => self.regroup(view, flow),
             Work::RegroupOne { flow, wish, needs_first } => {
                 self.regroup_one(now, view, flow, wish, needs_first);
             }
             Work::EndRegroup => self.is_regrouping = false,
             Work::GoOn(flow) => self.go_on(flow),
-            Work::LeaveBadLink { flow, trouble, is_caught_up } => {
-                if !is_caught_up && self.catches_up(view, flow) {
-                    return self
-                        .catch_up(flow, Work::LeaveBadLink { flow, trouble, is_caught_up: true });
-                }
-                self.leave_bad_link(now, flow, trouble);
-            }
+            Work::LeaveBadLink { flow, trouble, .. } => self.leave_bad_link(now, flow, trouble),
             Work::Doubt(flow, why) => self.doubt(now, flow, why),
             Work::End(flow) => self.end_flow(flow),
             Work::EndDueTrial(flow) => self.end_due_trial(now, flow),
-            Work::GiveUpLate { flow, is_caught_up } => {
-                if !is_caught_up && self.catches_up(view, flow) {
-                    return self.catch_up(flow, Work::GiveUpLate { flow, is_caught_up: true });
-                }
-                self.give_up_late(now, flow);
-            }
+            Work::GiveUpLate { flow, .. } => self.give_up_late(now, flow),
             Work::SettleDoubt(flow) => self.settle_doubt(now, flow),
             Work::Retry(flow) => self.retry(now, flow),
         }
+    }
+
+    /// The work, where all is known that it depends on. Where the publisher's end may have come over to another engine with others,
+    /// of which nothing is known here yet, that is asked first, and the work is left for after what comes of it.
+    fn caught_up(&mut self, view: &dyn View, mut work: Work) -> Option<Work> {
+        let (Work::Decide { flow, is_caught_up, .. }
+        | Work::LeaveBadLink { flow, is_caught_up, .. }
+        | Work::GiveUpLate { flow, is_caught_up }) = &mut work
+        else {
+            return Some(work);
+        };
+        let flow = *flow;
+        if std::mem::replace(is_caught_up, true) || !self.may_have_come_over(view, flow) {
+            return Some(work);
+        }
+        self.work.push_front(work);
+        self.connect(flow, Reach::ToForeign);
+        None
     }
 
     fn on_event(&mut self, now: Now, event: Event) {

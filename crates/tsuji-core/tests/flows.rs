@@ -434,14 +434,19 @@ fn a_foreign_publisher_is_heard() {
     table.check(Event::EndpointGone(FLOW.publisher), "2: close 1");
 }
 
-#[test]
-fn the_flows_of_a_publisher_share_an_engine() {
+/// A flow on the second engine whose publisher has another that needs the first: nobody can go over before all can.
+fn going_over() -> Table {
     let mut table = Table::with_engines();
     table.check(matched(FLOW, Way::ToForeign), "2: connect two, 2: carries 1");
     table.facts.needs_first.push(OTHER.subscription);
-    // Nobody can go over before all can.
     table.opened.extend([Outcome::Later, Outcome::Later]);
     table.check(matched(OTHER, Way::ToForeign), "3: connect one, 2: connect one");
+    table
+}
+
+#[test]
+fn the_flows_of_a_publisher_share_an_engine() {
+    let mut table = going_over();
     table.opened.push_back(Outcome::Connected(GOES_ON));
     let go_on = "2: connect one, 2: has left, 2: carries 2, 3: connect one, 3: carries 1";
     table.check(Event::EngineChanging(FLOW.publisher), go_on);
@@ -455,11 +460,7 @@ fn the_flows_of_a_publisher_share_an_engine() {
 
 #[test]
 fn who_has_come_over_with_another_is_asked_before_it_is_decided() {
-    let mut table = Table::with_engines();
-    table.check(matched(FLOW, Way::ToForeign), "2: connect two, 2: carries 1");
-    table.facts.needs_first.push(OTHER.subscription);
-    table.opened.extend([Outcome::Later, Outcome::Later]);
-    table.check(matched(OTHER, Way::ToForeign), "3: connect one, 2: connect one");
+    let mut table = going_over();
     table.facts.is_changing_engine = true;
     let doubt = Event::PolicyChanged(policy(&["two", "one"]));
     let expect = "2: connect one, 2: has left, 2: carries 2, 3: connect one, 3: carries 1";
@@ -601,11 +602,7 @@ fn a_flow_without_a_route_is_decided_again_when_it_is_doubted() {
 #[test]
 fn who_has_come_over_with_another_is_not_cut_off() {
     for is_late in [true, false] {
-        let mut table = Table::with_engines();
-        table.check(matched(FLOW, Way::ToForeign), "2: connect two, 2: carries 1");
-        table.facts.needs_first.push(OTHER.subscription);
-        table.opened.extend([Outcome::Later, Outcome::Later]);
-        table.check(matched(OTHER, Way::ToForeign), "3: connect one, 2: connect one");
+        let mut table = going_over();
         // Its publisher has let it go over, and the table is not told of that yet.
         table.facts.is_changing_engine = true;
         table.now_ms += 5_000;

@@ -96,13 +96,6 @@ struct Known<T> {
 }
 
 impl GraphCache {
-    /// A panic has ended what was being done: it is not waited for any more.
-    pub(crate) fn recover(&mut self) {
-        if std::mem::take(&mut self.is_acting) {
-            self.flows.forget_outcome();
-        }
-    }
-
     /// Nothing is known yet.
     pub(crate) fn new(policy: Arc<Policy>, engines: Option<WireEngines>) -> Self {
         let trace = TraceFile::begin(&policy, engines.as_ref());

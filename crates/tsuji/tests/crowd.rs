@@ -170,11 +170,14 @@ fn soak_a_crowd_of_processes_meets() {
     for child in &mut children {
         child.say("warned?");
     }
+    end_unwarned(children);
+}
+
+/// Ends children that say what they were warned of, which must be nothing.
+fn end_unwarned(mut children: Vec<Child>) {
     let warned: Vec<_> = children.iter().map(Child::line).collect();
     let warned: Vec<_> = warned.into_iter().filter(|it| it != "warned 0: None").collect();
-    for child in &mut children {
-        child.say("end");
-    }
+    children.iter_mut().for_each(|it| it.say("end"));
     children.into_iter().for_each(Child::finish);
     assert!(warned.is_empty(), "{} were warned: {}", warned.len(), warned[0]);
 }
@@ -292,11 +295,7 @@ fn soak_a_ring_of_processes() {
     let spent_s = processor(&children) - before_s;
     println!("one killed: all know after {gone:.0?}, with {spent_s:.2} s of a processor");
 
-    let warned: Vec<_> = children.iter().map(Child::line).collect();
-    let warned: Vec<_> = warned.into_iter().filter(|it| it != "warned 0: None").collect();
-    children.iter_mut().for_each(|it| it.say("end"));
-    children.into_iter().for_each(Child::finish);
-    assert!(warned.is_empty(), "{} were warned: {}", warned.len(), warned[0]);
+    end_unwarned(children);
 }
 
 fn follow_without_inotify() {

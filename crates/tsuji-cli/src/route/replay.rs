@@ -143,9 +143,6 @@ fn told(note: &Note) -> (&str, String, &str) {
         }
         Note::NotOpened { transport, reason } => ("", format!("{transport} not to be had"), reason),
         Note::NoRoute { topic, why } => (topic, "no transport".to_owned(), why),
-        Note::Changed { topic, from: Some(from), to, why, .. } => {
-            (topic, format!("{from} → {to}"), why)
-        }
-        Note::Changed { topic, from: None, to, why, .. } => (topic, format!("on {to}"), why),
+        Note::Changed { topic, from, to, why, .. } => (topic, format!("{from} → {to}"), why),
     }
 }

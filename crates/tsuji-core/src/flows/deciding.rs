@@ -14,17 +14,7 @@ use crate::{Choice, Health, NoRoute, Offer, Reason, TransportId, select};
 
 impl Flows {
     /// Chooses a link for a flow, and begins to open it beside the one it has.
-    pub(super) fn decide(
-        &mut self,
-        now: Now,
-        view: &dyn View,
-        flow: Flow,
-        why: String,
-        is_caught_up: bool,
-    ) {
-        if !is_caught_up && self.catches_up(view, flow) {
-            return self.catch_up(flow, Work::Decide { flow, why, is_caught_up: true });
-        }
+    pub(super) fn decide(&mut self, now: Now, view: &dyn View, flow: Flow, why: String) {
         let Some(route) = self.routes.get(&flow) else { return };
         let (topic, way) = (route.topic.clone(), route.ends.way);
         let Some(traits) = view.traits(flow) else { return };
@@ -37,8 +27,8 @@ impl Flows {
             Ok(choice) => choice,
             Err(none) => return self.has_no_link(now, flow, &none),
         };
-        let id = choice.transport.clone();
-        self.plan_return(now, flow, &id, has_run_out(&choice));
+        let (id, has_run_out) = (choice.transport.clone(), has_run_out(&choice));
+        self.plan_return(now, flow, &id, has_run_out);
         let Some(route) = self.route(flow) else { return };
         if route.is_broken_on(&id) {
             // The same transport anew.
@@ -54,7 +44,7 @@ impl Flows {
             Begun::UnderWay => {
                 if let Some(opening) = &mut route.opening {
                     opening.decision = decision;
-                    opening.has_run_out = has_run_out(&choice);
+                    opening.has_run_out = has_run_out;
                 }
                 if route.is_bad() {
                     self.end_trial(flow);
@@ -71,7 +61,7 @@ impl Flows {
                 let because = decision.because.clone();
                 self.act(Action::Tell(Note::Chosen { topic, transport: id.clone(), because }));
                 self.withdraw(flow, withdrawn);
-                self.begin_link(now, flow, decision, has_run_out(&choice), why);
+                self.begin_link(now, flow, decision, has_run_out, why);
                 let (epoch, transport) = (epoch.0, id);
                 match way {
                     Way::FromForeign => self.connect(flow, Reach::FromForeign),
@@ -321,14 +311,8 @@ impl Flows {
         }
     }
 
-    /// Learns what the publisher's end has done meanwhile, and then goes on, with what comes of that.
-    pub(super) fn catch_up(&mut self, flow: Flow, then: Work) {
-        self.work.push_front(then);
-        self.connect(flow, Reach::ToForeign);
-    }
-
     /// Whether the publisher's end may have come over to another engine, of which nothing is known here yet.
-    pub(super) fn catches_up(&self, view: &dyn View, flow: Flow) -> bool {
+    pub(super) fn may_have_come_over(&self, view: &dyn View, flow: Flow) -> bool {
         let half = self.routes.get(&flow).and_then(|it| it.half());
         self.engines.is_some()
             && half == Some(&Half::Reaching(Reach::ToForeign))
@@ -342,13 +326,10 @@ impl Flows {
             None => offers,
             Some(engines) => {
                 let others_need_first = || self.others_need_first(view, flow, &engines.first);
-                at_odds(offers, self.ends_of(flow), engines, others_need_first)
+                let ends = self.routes.get(&flow).map(|it| it.ends);
+                at_odds(offers, ends, engines, others_need_first)
             }
         }
-    }
-
-    pub(super) fn ends_of(&self, flow: Flow) -> Option<Ends> {
-        self.routes.get(&flow).map(|it| it.ends)
     }
 }
 

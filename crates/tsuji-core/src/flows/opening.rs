@@ -51,7 +51,7 @@ impl Flows {
     pub(super) fn opened(&mut self, now: Now, flow: Flow, opened: Outcome) {
         let Some(route) = self.route(flow) else { return };
         let epoch = route.handover.last().0;
-        let is_first = route.handover.current().is_none();
+        let had_link = route.handover.current().is_some();
         let Some(Half::Reaching(reach)) = route.half().cloned() else { return };
         match opened {
             Outcome::Connected(connected) => {
@@ -68,7 +68,7 @@ impl Flows {
             }
             Outcome::Heard => {
                 self.carried(now, flow, None);
-                if !is_first {
+                if had_link {
                     // Nothing more is waited for by the one before: nobody over there is told.
                     self.done(now, flow, epoch, 0);
                 }
@@ -194,10 +194,11 @@ impl Flows {
         let mut notes = Vec::new();
         for change in route.changes.iter_mut().filter(|it| it.epoch <= epoch && !it.is_settled) {
             (change.is_settled, change.held, change.settling_ns) = (true, held, settling_ns);
+            // A first link has nothing to settle.
+            let Some(from) = change.from.clone() else { continue };
             notes.push(Note::Changed {
                 topic: route.topic.clone(),
-                epoch: change.epoch,
-                from: change.from.clone(),
+                from,
                 to: change.to.clone(),
                 why: change.why.clone(),
                 opening_ns: change.opening_ns,

@@ -33,6 +33,13 @@ impl GraphCache {
         }
     }
 
+    /// A panic has ended what was being done: it is not waited for any more.
+    pub(crate) fn recover(&mut self) {
+        if std::mem::take(&mut self.is_acting) {
+            self.flows.forget_outcome();
+        }
+    }
+
     fn notify_flows(&mut self, event: Event) {
         if self.trace.is_some() {
             self.note(&Entry::Told(event.clone()));
@@ -263,10 +270,10 @@ fn log(note: Note) {
             told::warn!(%transport, reason, "a link could not be opened");
         }
         Note::NoRoute { topic, why } => told::warn!(topic = &*topic, "{why}"),
-        Note::Changed { topic, from, to, why, opening_ns, settling_ns, held, .. } => {
+        Note::Changed { topic, from, to, why, opening_ns, settling_ns, held } => {
             told::info!(
                 topic = &*topic,
-                from = from.as_ref().map(TransportId::as_str).unwrap_or_default(),
+                %from,
                 %to,
                 why,
                 took_us = opening_ns / 1000,
