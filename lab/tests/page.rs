@@ -141,8 +141,7 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn new(name: &str) -> Self {
-        let folder = format!("tsuji-lab-page-{name}-{}", std::process::id());
-        let folder = std::env::temp_dir().join(folder);
+        let folder = tsuji_platform::process::temporary_path(&format!("tsuji-lab-page-{name}"));
         fs::create_dir(&folder).unwrap();
         Self(folder)
     }

@@ -102,7 +102,7 @@ fn a_master_that_is_killed_ends_no_flow_that_is_there() {
 
 /// Runs the first pattern where this is all that `PATH` has.
 fn with_path(name: &str, rosmaster: Option<&str>) -> (ExitStatus, Value) {
-    let path = std::env::temp_dir().join(format!("tsuji-lab-ros1-{name}-{}", std::process::id()));
+    let path = tsuji_platform::process::temporary_path(&format!("tsuji-lab-ros1-{name}"));
     fs::create_dir(&path).unwrap();
     if let Some(text) = rosmaster {
         let file = path.join("rosmaster");

@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn who_wants_no_processes_does_not_wait_for_them() {
-        let folder = std::env::temp_dir().join(format!("tsuji-observer-{}", std::process::id()));
+        let folder = tsuji_platform::process::temporary_path("tsuji-observer");
         std::fs::create_dir(&folder).unwrap();
         let builder = Context::builder().runtime_dir(&folder).interop(Interop::None).isolated();
         let context = builder.build().unwrap();

@@ -397,7 +397,7 @@ fn its_page_is_served_for_as_long_as_it_runs() {
 
 #[test]
 fn a_policy_of_the_users_own_is_left_alone() {
-    let folder = Folder(std::env::temp_dir().join(format!("tsuji-own-{}", std::process::id())));
+    let folder = Folder(tsuji_platform::process::temporary_path("tsuji-own"));
     std::fs::create_dir(&folder.0).unwrap();
     let policy = folder.0.join("policy.xml");
     let text = r#"<tsuji><rule scope="local" topic="/camera/image" use="cyclonedds"/></tsuji>"#;
@@ -432,7 +432,7 @@ fn without_a_terminal_it_prints_plain_text() {
 #[test]
 fn the_command_that_it_tells_looks_at_its_robot() {
     // A command of another name, to see with what it is started.
-    let folder = Folder(std::env::temp_dir().join(format!("tsuji-command-{}", std::process::id())));
+    let folder = Folder(tsuji_platform::process::temporary_path("tsuji-command"));
     std::fs::create_dir(&folder.0).unwrap();
     let program = folder.0.join("tsuji-demo");
     std::fs::copy(env!("CARGO_BIN_EXE_tsuji-demo"), &program).unwrap();
@@ -502,7 +502,7 @@ fn a_killed_operator_leaves_no_process() {
 
 #[test]
 fn one_loan_reaches_both_the_process_and_the_other() {
-    let folder = Folder(std::env::temp_dir().join(format!("tsuji-loan-{}", std::process::id())));
+    let folder = Folder(tsuji_platform::process::temporary_path("tsuji-loan"));
     let process =
         || Context::builder().runtime_dir(&folder.0).domain(9).isolated().build().unwrap();
     let (one, two) = (process(), process());

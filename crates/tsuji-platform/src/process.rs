@@ -5,6 +5,7 @@ use std::env;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The effective user id.
 pub fn user_id() -> u32 {
@@ -70,6 +71,19 @@ pub(crate) fn own_test(path: &str) -> std::process::Command {
     command
 }
 
+/// A path among the temporary files that nothing has: `name`, the number of this process, and one that counts up. What a
+/// killed process of the same number has left is passed over.
+pub fn temporary_path(name: &str) -> PathBuf {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = env::temp_dir().join(format!("{name}-{}-{count}", id()));
+        if path.symlink_metadata().is_err() {
+            return path;
+        }
+    }
+}
+
 /// 16 random bytes from the kernel.
 pub fn random_token() -> io::Result<[u8; 16]> {
     let mut token = [0; 16];
@@ -110,4 +124,22 @@ fn status_kib(field: &str) -> io::Result<u64> {
     line.and_then(|rest| rest.split_whitespace().next())
         .and_then(|word| word.parse().ok())
         .ok_or_else(|| io::Error::other(format!("/proc/self/status has no {field}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_there_is_passed_over() {
+        let first = temporary_path("tsuji-passed-over");
+        let (name, count) = first.to_str().unwrap().rsplit_once('-').unwrap();
+        let count: u32 = count.parse().unwrap();
+        let left: Vec<PathBuf> =
+            (1..20).map(|it| PathBuf::from(format!("{name}-{}", count + it))).collect();
+        left.iter().for_each(|it| fs::create_dir(it).unwrap());
+        let next = temporary_path("tsuji-passed-over");
+        assert!(!left.contains(&next) && !next.exists(), "{}", next.display());
+        left.iter().for_each(|it| fs::remove_dir(it).unwrap());
+    }
 }

@@ -32,10 +32,7 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn new() -> Self {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let path =
-            std::env::temp_dir().join(format!("tsuji-record-test-{}-{number}", std::process::id()));
+        let path = tsuji_platform::process::temporary_path("tsuji-record-test");
         fs::create_dir(&path).unwrap();
         Self(path)
     }

@@ -5,7 +5,6 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -58,10 +57,7 @@ impl World {
 
     /// As `settings` says, but on free ports of loopback, by every protocol.
     pub(crate) fn with(settings: Settings) -> Self {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("tsuji-bridge-test-{}-{number}", std::process::id());
-        let folder = Folder(std::env::temp_dir().join(name));
+        let folder = Folder(tsuji_platform::process::temporary_path("tsuji-bridge-test"));
         fs::create_dir(&folder.0).unwrap();
         // By the network the worlds of other tests would be met.
         let context = || {

@@ -6,7 +6,7 @@ use std::io::{self, BufRead, BufReader, PipeReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -26,13 +26,7 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new() -> Self {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        // One that was killed and had this process's number may have left its own.
-        let mut folders = std::iter::repeat_with(|| {
-            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-            env::temp_dir().join(format!("tsuji-cli-test-{}-{number}", std::process::id()))
-        });
-        let folder = folders.find(|it| !it.exists()).unwrap();
+        let folder = tsuji_platform::process::temporary_path("tsuji-cli-test");
         fs::create_dir(&folder).unwrap();
         Self { folder }
     }

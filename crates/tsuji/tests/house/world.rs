@@ -7,7 +7,7 @@ pub(crate) mod child;
 pub(crate) mod peer;
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -22,13 +22,7 @@ pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
     pub(crate) fn new() -> Self {
-        static FOLDERS: AtomicU64 = AtomicU64::new(0);
-        // One that was killed and had this process's number may have left its own.
-        let mut folders = std::iter::repeat_with(|| {
-            let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
-            std::env::temp_dir().join(format!("tsuji-node-{}-{number}", std::process::id()))
-        });
-        Self(folders.find(|it| !it.exists()).unwrap())
+        Self(tsuji_platform::process::temporary_path("tsuji-node"))
     }
 
     /// A context as of a process of its own.
