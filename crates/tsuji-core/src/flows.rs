@@ -406,7 +406,7 @@ pub enum Action {
     /// Look again soon whether what was begun can be gone on with.
     Wake,
     /// Say it to whoever reads the log.
-    Tell(Note),
+    Log(Note),
 }
 
 impl Action {
@@ -588,7 +588,7 @@ impl Flows {
                 return Some(action);
             }
             let Some(work) = self.work.pop_front() else {
-                self.file_touched();
+                self.index_touched();
                 return None;
             };
             self.work_on(now, view, work);
@@ -789,10 +789,10 @@ impl Flows {
     }
 
     /// Puts flows that were changed into their places.
-    fn file_touched(&mut self) {
+    fn index_touched(&mut self) {
         for flow in std::mem::take(&mut self.touched) {
             let Some(route) = self.routes.get_mut(&flow) else { continue };
-            match route.half() {
+            match route.progress() {
                 Some(_) => self.opening.insert(flow),
                 None => self.opening.remove(&flow),
             };

@@ -151,7 +151,7 @@ impl Table {
                 Action::Close { flow, epoch } => format!("{}: close {epoch}", of(flow)),
                 Action::HasLeft(flow) => format!("{}: has left", of(flow)),
                 Action::EngineChanged(_) => "engine changed".to_owned(),
-                Action::Wake | Action::Tell(_) => continue,
+                Action::Wake | Action::Log(_) => continue,
             });
         }
         assert_eq!(done.join(", "), expect);
@@ -524,10 +524,10 @@ fn no_more_topics_are_set_than_there_is_room_for() {
     let count = Flows::PINS_MAX as u64;
     (1..=count).for_each(|it| table.check(pinned(&format!("/t{it}"), Some("a"), it), ""));
     let pin = |topic: &str, stamp| Pin { topic: topic.into(), transport: None, stamp };
-    assert_eq!(table.flows.may_pin(&pin("/more", (count + 1, [0; 16]))), Err(TooManyPins));
+    assert_eq!(table.flows.check_pin(&pin("/more", (count + 1, [0; 16]))), Err(TooManyPins));
     table.check(pinned("/more", Some("a"), count + 1), "");
     assert_eq!(table.flows.pinned_to("/more"), None);
-    assert_eq!(table.flows.may_pin(&pin("/t1", (count + 2, [0; 16]))), Ok(0));
+    assert_eq!(table.flows.check_pin(&pin("/t1", (count + 2, [0; 16]))), Ok(0));
     // One that is left to the policy again makes room.
     table.check(pinned("/t1", None, count + 2), "");
     table.check(pinned("/more", Some("a"), count + 3), "");
@@ -543,7 +543,7 @@ fn nothing_more_is_done_before_an_outcome_is_known() {
     let now = Now { monotonic_ns: table.now_ms * MS, wall_ns: 0 };
     let poll = |table: &mut Table| loop {
         match table.flows.poll_action(now, &table.facts) {
-            Some(Action::Tell(_)) => {}
+            Some(Action::Log(_)) => {}
             action => return action,
         }
     };

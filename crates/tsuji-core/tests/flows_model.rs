@@ -475,7 +475,7 @@ impl World {
     /// Tells a table what has happened, without asking what is to be done.
     fn tell(&mut self, process: ProcessAt, event: Event) {
         self.note(|| format!("{process} is told {event:?}"));
-        self.processes[process].trace.push(Entry::Told(event.clone()));
+        self.processes[process].trace.push(Entry::Event(event.clone()));
         self.processes[process].flows.handle(event);
     }
 
@@ -606,7 +606,7 @@ impl World {
                     publisher.ready.clear();
                 }
             }
-            Action::Wake | Action::Tell(_) => {}
+            Action::Wake | Action::Log(_) => {}
         }
     }
 
@@ -670,7 +670,7 @@ impl World {
     }
 
     fn pin(&mut self, process: ProcessAt, pin: Pin) {
-        self.processes[process].flows.may_pin(&pin).unwrap();
+        self.processes[process].flows.check_pin(&pin).unwrap();
         self.happened(process, Event::Pinned(pin));
     }
 

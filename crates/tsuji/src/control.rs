@@ -605,7 +605,7 @@ impl Keeper {
         if is_more {
             self.unheard.insert(at);
         }
-        graph_cache.mark_all_restless();
+        graph_cache.mark_all_pending();
         graph_cache.go_on(&self.session, &transport.id());
     }
 

@@ -8,9 +8,9 @@ use tsuji_transport::deferred::told;
 use tsuji_transport::{Announced, Endpoint, Gid};
 
 use crate::announcement::Announcement;
+use crate::dirty::DirtyFlag;
 use crate::publisher_core::HISTORY_SAMPLES_MAX;
 use crate::session::Session;
-use crate::stirred::Stirs;
 use crate::{Error, RawType, Result, Role};
 
 pub(crate) struct EndpointCore {
@@ -27,7 +27,7 @@ pub(crate) struct EndpointCore {
     pub(crate) qos: Qos,
     pub(crate) session: Arc<Session>,
     is_closed: AtomicBool,
-    stirs: Stirs,
+    dirty: DirtyFlag,
 }
 
 impl EndpointCore {
@@ -54,7 +54,7 @@ impl EndpointCore {
             qos,
             session: Arc::clone(session),
             is_closed: AtomicBool::new(false),
-            stirs: Stirs::default(),
+            dirty: DirtyFlag::default(),
         }
     }
 
@@ -74,14 +74,14 @@ impl EndpointCore {
         (replies.role, replies.partner) = (Role::Reply, requests.gid);
     }
 
-    /// Something happens in it. To be said with its lock held.
-    pub(crate) fn stir(&self) {
-        self.stirs.stir(self.gid, &self.session.stirred);
+    /// Has the control thread check it. To be called with its lock held.
+    pub(crate) fn mark_dirty(&self) {
+        self.dirty.mark(self.gid, &self.session.dirty_endpoints);
     }
 
-    /// The control thread is going to look at it.
-    pub(crate) fn settle(&self) {
-        self.stirs.settle();
+    /// Clears the mark, before the control thread checks it.
+    pub(crate) fn clear_dirty(&self) {
+        self.dirty.clear();
     }
 
     /// What is kept, whatever is announced: of requests and replies all, so that none is lost without

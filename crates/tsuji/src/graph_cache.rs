@@ -18,6 +18,7 @@ use crate::control::channel::Channels;
 use crate::control::listening::JoinState;
 use crate::control::protocol::{Control, EndpointRecord, Flow, NodeRecord, Refusal};
 use crate::control::watching::WatchWord;
+use crate::dirty::PendingEndpoints;
 use crate::endpoint::EndpointCore;
 use crate::engines::ProcessEngines;
 use crate::events::{PublisherEvent, SubscriptionEvent};
@@ -25,7 +26,6 @@ use crate::graph::{Role, RouteHalf, RouteState, UnreachablePeer, type_mismatch};
 use crate::publisher_core::PublisherCore;
 use crate::registry::WireEngines;
 use crate::session::Session;
-use crate::stirred::Restless;
 use crate::subscription_core::SubscriptionCore;
 use foreign::Foreign;
 use trace_file::TraceFile;
@@ -51,10 +51,10 @@ pub(crate) struct GraphCache {
     subscription_cores: HashMap<Gid, Arc<SubscriptionCore>>,
     /// Flows whose publisher lives here, or is a foreign node's.
     flows: Flows,
-    /// Endpoints of this process that are to be looked at, since something happened in them.
-    restless: Restless,
-    /// All are: a transport does not say in which something happened.
-    is_all_restless: bool,
+    /// Endpoints of this process that the control thread is to check.
+    pending: PendingEndpoints,
+    /// All of them: a transport does not say in which something happened.
+    are_all_pending: bool,
     /// Publishers whose readers go over to another engine.
     changing_engines: BTreeSet<Gid>,
     /// What the flows want done is being done.
@@ -124,7 +124,7 @@ impl GraphCache {
         // The policy may have changed since it was made.
         publisher_core.set_size_line(session.policy().size_line_bytes());
         self.publisher_cores.insert(publisher_core.gid, Arc::clone(publisher_core));
-        self.restless.add(publisher_core.gid);
+        self.pending.add(publisher_core.gid);
         self.take_over_keys(session, publisher_core, true);
         self.show_publisher_core(session, publisher_core);
         self.add_local(session, record);
@@ -137,7 +137,7 @@ impl GraphCache {
     ) {
         let record = record(subscription_core, false);
         self.subscription_cores.insert(subscription_core.gid, Arc::clone(subscription_core));
-        self.restless.add(subscription_core.gid);
+        self.pending.add(subscription_core.gid);
         self.take_over_keys(session, subscription_core, false);
         self.show_subscription_core(session, subscription_core);
         self.add_local(session, record);
@@ -151,7 +151,7 @@ impl GraphCache {
         self.forget_endpoint(session, gid);
         // Not before: whoever hears of it takes the memory back that the flows were written to.
         self.channels.broadcast(&Control::EndpointGone(gid.0));
-        self.restless.remove(gid);
+        self.pending.remove(gid);
         self.changing_engines.remove(&gid);
         if let Some(publisher_core) = self.publisher_cores.remove(&gid) {
             publisher_core.close();
@@ -235,7 +235,7 @@ impl GraphCache {
                 self.topics.remove(topic);
             }
         }
-        self.happened(session, Event::EndpointGone(gid.0));
+        self.handle_flow_event(session, Event::EndpointGone(gid.0));
         self.foreign.graph_changed(session);
         if known.record.is_publisher {
             let here = self.topics.get(&known.record.topic).into_iter().flatten();
@@ -258,7 +258,7 @@ impl GraphCache {
         subscription_core.forget(gid);
         if subscription_core.role == Role::Reply {
             let replies = Flow::new(subscription_core.partner, partner);
-            self.happened(session, Event::Ended(replies));
+            self.handle_flow_event(session, Event::Ended(replies));
         }
     }
 
@@ -303,7 +303,7 @@ impl GraphCache {
     ) {
         let known = self.endpoints.get(&Gid(flow.subscription));
         if known.is_some_and(|it| it.peer == peer) {
-            self.happened(session, Event::Answered { flow, epoch, address });
+            self.handle_flow_event(session, Event::Answered { flow, epoch, address });
         }
     }
 
@@ -323,9 +323,11 @@ impl GraphCache {
                 self.cut(session, flow, epoch, ends, Some(first));
             }
             Control::Done { flow, epoch, held } => {
-                self.happened(session, Event::Done { flow, epoch, held });
+                self.handle_flow_event(session, Event::Done { flow, epoch, held });
             }
-            Control::Shown { flow, epoch } => self.happened(session, Event::Shown { flow, epoch }),
+            Control::Shown { flow, epoch } => {
+                self.handle_flow_event(session, Event::Shown { flow, epoch })
+            }
             Control::Withdrawn { flow, epoch } => self.withdrawn(flow, epoch),
             Control::Closed { flow, .. } => self.closed(session, flow),
             Control::Displaced { flow, total } => {
@@ -341,14 +343,14 @@ impl GraphCache {
 
     /// Goes on with the flows that this transport is opening.
     pub(crate) fn go_on(&mut self, session: &Session, transport: &TransportId) {
-        self.happened(session, Event::GoOn(transport.clone()));
+        self.handle_flow_event(session, Event::GoOn(transport.clone()));
         let lost = self.publisher_cores.iter().flat_map(|(gid, publisher_core)| {
             let lost = publisher_core.lost_on(transport).into_iter();
             lost.map(|reader| Flow::new(*gid, reader))
         });
         for flow in lost.collect::<Vec<_>>() {
             let transport = transport.clone();
-            self.happened(session, Event::ReaderLost { flow, transport });
+            self.handle_flow_event(session, Event::ReaderLost { flow, transport });
         }
     }
 
@@ -359,21 +361,21 @@ impl GraphCache {
         }
     }
 
-    /// Something has happened in an endpoint of this process, and nobody says in which.
-    pub(crate) fn mark_all_restless(&mut self) {
-        self.is_all_restless = true;
+    /// Has all endpoints of this process be checked.
+    pub(crate) fn mark_all_pending(&mut self) {
+        self.are_all_pending = true;
     }
 
     /// Does what publishers and subscriptions of this process have come upon.
     pub(crate) fn mend(&mut self, session: &Session) {
-        if std::mem::take(&mut self.is_all_restless) {
+        if std::mem::take(&mut self.are_all_pending) {
             let all = self.publisher_cores.keys().chain(self.subscription_cores.keys());
-            all.for_each(|gid| self.restless.add(*gid));
+            all.for_each(|gid| self.pending.add(*gid));
         }
-        let Self { publisher_cores, subscription_cores, restless, .. } = &mut *self;
-        let settle = |gid| settle(publisher_cores, subscription_cores, gid);
-        let restless = restless.collect(&session.stirred, settle);
-        let publisher_cores = restless.iter().filter_map(|gid| self.publisher_cores.get(gid));
+        let Self { publisher_cores, subscription_cores, pending, .. } = &mut *self;
+        let clear = |gid| clear_dirty(publisher_cores, subscription_cores, gid);
+        let pending = pending.collect(&session.dirty_endpoints, clear);
+        let publisher_cores = pending.iter().filter_map(|gid| self.publisher_cores.get(gid));
         if session.wire_engines().is_some() {
             let changing = publisher_cores.clone().filter(|it| it.is_changing_engine());
             self.changing_engines.extend(changing.map(|it| it.gid));
@@ -381,17 +383,17 @@ impl GraphCache {
         let news = publisher_cores.filter_map(|it| Some((it.gid.0, it.take_news()?)));
         for (publisher, news) in news.collect::<Vec<_>>() {
             for trouble in news.troubles {
-                self.happened(session, Event::Trouble { publisher, trouble });
+                self.handle_flow_event(session, Event::Trouble { publisher, trouble });
             }
             if let Some(why) = news.doubt {
                 let why = why.to_owned();
-                self.happened(session, Event::PublisherDoubted { publisher, why });
+                self.handle_flow_event(session, Event::PublisherDoubted { publisher, why });
             }
         }
         self.go_on_changing_engines(session);
-        let subscription_cores = restless.iter().filter_map(|gid| self.subscription_cores.get(gid));
+        let subscription_cores = pending.iter().filter_map(|gid| self.subscription_cores.get(gid));
         let now_ns = clock::monotonic_ns();
-        subscription_cores.clone().for_each(|it| it.go_on_if_changing(now_ns));
+        subscription_cores.clone().for_each(|it| it.drain_old_links(now_ns));
         let news = subscription_cores.filter_map(|it| Some((it.gid, it.take_handover_events()?)));
         for (subscription, news) in news.collect::<Vec<_>>() {
             for (writer, epoch) in news.shown {
@@ -450,7 +452,7 @@ impl GraphCache {
         for publisher in self.changing_engines.clone() {
             let publisher_core = self.publisher_cores.get(&publisher);
             if publisher_core.is_some_and(|it| it.is_changing_engine()) {
-                self.happened(session, Event::EngineChanging(publisher.0));
+                self.handle_flow_event(session, Event::EngineChanging(publisher.0));
             } else {
                 self.changing_engines.remove(&publisher);
             }
@@ -540,26 +542,26 @@ impl GraphCache {
 
     /// When [`on_time`](Self::on_time) wants to be called, on the monotonic clock.
     pub(crate) fn due_ns(&mut self, session: &Session) -> Option<u64> {
-        let Self { publisher_cores, subscription_cores, restless, .. } = self;
-        let look = |gid| match publisher_cores.get(&gid) {
+        let Self { publisher_cores, subscription_cores, pending, .. } = self;
+        let check = |gid| match publisher_cores.get(&gid) {
             Some(it) => (it.due_ns(), it.has_news()),
             None => match subscription_cores.get(&gid) {
                 Some(it) => (it.due_ns(), it.has_news()),
                 None => (None, false),
             },
         };
-        let settle = |gid| settle(publisher_cores, subscription_cores, gid);
-        restless.find_dues(&session.stirred, settle, look);
+        let clear = |gid| clear_dirty(publisher_cores, subscription_cores, gid);
+        pending.update_due_times(&session.dirty_endpoints, clear, check);
         let flows = self.flows.poll_timeout().into_iter();
         let channels = self.channels.due_ns().into_iter().chain(self.second_due_ns());
         let channels = channels.chain(self.ask_due_ns()).chain(self.tell_due_ns());
-        flows.chain(channels).chain(self.restless.dues.first_ns()).min()
+        flows.chain(channels).chain(self.pending.due_times.first_ns()).min()
     }
 
     pub(crate) fn on_time(&mut self, session: &Session, now_ns: u64) {
-        for gid in self.restless.dues.take(now_ns) {
+        for gid in self.pending.due_times.take(now_ns) {
             // When it is due again is asked before this thread sleeps.
-            self.restless.add(gid);
+            self.pending.add(gid);
             if let Some(publisher_core) = self.publisher_cores.get(&gid) {
                 publisher_core.on_time(now_ns);
             } else if let Some(subscription_core) = self.subscription_cores.get(&gid) {
@@ -567,7 +569,7 @@ impl GraphCache {
             }
         }
         if self.flows.poll_timeout().is_some_and(|due_ns| due_ns <= now_ns) {
-            self.happened(session, Event::Timeout);
+            self.handle_flow_event(session, Event::Timeout);
         }
         self.end_waits_for_second(session, now_ns);
         self.ask_for_nodes(session, now_ns);
@@ -690,7 +692,7 @@ impl GraphCache {
         if is_decided_here && (offers.record.role != Role::Request || can_be_answered()) {
             let (topic, ends) =
                 (Arc::from(&*offers.record.topic), self.ends(session, offers, asks));
-            self.happened(session, Event::Matched { flow, topic, ends });
+            self.handle_flow_event(session, Event::Matched { flow, topic, ends });
         }
     }
 
@@ -753,7 +755,7 @@ impl GraphCache {
             let (topic, ends) =
                 (Arc::from(&*offers.record.topic), self.ends(session, offers, asks));
             let mismatches = mismatches.clone();
-            self.happened(session, Event::Mismatched { flow, topic, ends, mismatches });
+            self.handle_flow_event(session, Event::Mismatched { flow, topic, ends, mismatches });
         }
         if let Some(subscription_core) = self.subscription_cores.get(&subscription) {
             let topic = &subscription_core.topic;
@@ -813,16 +815,16 @@ impl GraphCache {
     }
 }
 
-/// An endpoint of this process is going to be looked at: from here on it stirs again.
-fn settle(
+/// Clears the mark of an endpoint of this process, before it is checked.
+fn clear_dirty(
     publisher_cores: &HashMap<Gid, Arc<PublisherCore>>,
     subscription_cores: &HashMap<Gid, Arc<SubscriptionCore>>,
     gid: Gid,
 ) {
     if let Some(publisher_core) = publisher_cores.get(&gid) {
-        publisher_core.settle();
+        publisher_core.clear_dirty();
     } else if let Some(subscription_core) = subscription_cores.get(&gid) {
-        subscription_core.settle();
+        subscription_core.clear_dirty();
     }
 }
 

@@ -180,7 +180,7 @@ mod statistics;
 
 mod stamp;
 
-mod stirred;
+mod dirty;
 
 mod subscription;
 pub use subscription::{

@@ -542,7 +542,7 @@ impl PublisherCore {
     /// When [`on_time`](Self::on_time) wants to be called, on the monotonic clock.
     pub(crate) fn due_ns(&self) -> Option<u64> {
         let last = self.last_sign_ns.load(Ordering::Relaxed);
-        let state = self.lock_unstirred();
+        let state = self.lock_without_marking();
         let deadline = state.deadline.due_ns(state.last_publish_ns);
         let lease = self.manual_lease().filter(|_| !state.lease_lost).map(|it| after(last, it));
         let idle = state.links.iter().filter_map(Link::idle_until_ns).min();
@@ -1049,13 +1049,13 @@ impl PublisherCore {
 
     /// Nothing panics while holding this lock, so a poisoned one is still sound.
     fn lock(&self) -> Locked<'_, State> {
-        let state = self.lock_unstirred();
-        self.stir();
+        let state = self.lock_without_marking();
+        self.mark_dirty();
         state
     }
 
-    /// For the control thread, which looks at it because it has stirred.
-    fn lock_unstirred(&self) -> Locked<'_, State> {
+    /// For the control thread, whose checks change nothing that it would have to check.
+    fn lock_without_marking(&self) -> Locked<'_, State> {
         deferred::lock(&self.state)
     }
 }

@@ -22,13 +22,13 @@ use tsuji_transport::{Gid, PeerId, Transport};
 
 use crate::control;
 use crate::control::listening_socket::ListeningSocket;
+use crate::dirty::DirtyEndpoints;
 use crate::graph::ProcessInfo;
 use crate::graph_cache::GraphCache;
 use crate::guard_condition::GuardCore;
 use crate::network::Network;
 use crate::policy_file::{self, PolicyFile};
 use crate::registry::{self, Arrange, Failed, WireEngines};
-use crate::stirred::StirredEndpoints;
 use crate::{Error, ErrorKind, Result};
 
 /// One participant. A process has one for each domain and run-time folder, unless a context asks
@@ -64,7 +64,7 @@ pub(crate) struct Session {
     pub(crate) poll: Arc<Poll>,
     pub(crate) waker: Arc<Waker>,
     /// Endpoints that the control thread has to look at.
-    pub(crate) stirred: Arc<StirredEndpoints>,
+    pub(crate) dirty_endpoints: Arc<DirtyEndpoints>,
     generation: Generation,
     stopping: AtomicBool,
     gids: AtomicU32,
@@ -188,7 +188,7 @@ impl Session {
             graph_changes: AtomicU64::new(0),
             graph_changes_told: AtomicU64::new(0),
             poll,
-            stirred: Arc::new(StirredEndpoints::new(Arc::clone(&waker))),
+            dirty_endpoints: Arc::new(DirtyEndpoints::new(Arc::clone(&waker))),
             waker,
             generation: Generation::current(),
             stopping: AtomicBool::new(false),

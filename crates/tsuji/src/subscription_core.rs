@@ -705,7 +705,7 @@ impl SubscriptionCore {
     }
 
     pub(crate) fn due_ns(&self) -> Option<u64> {
-        let mut state = self.lock_unstirred();
+        let mut state = self.lock_without_marking();
         self.see_silent(&mut state);
         let displaced = state.displaced_due_ns();
         if displaced.is_none() {
@@ -932,13 +932,13 @@ impl SubscriptionCore {
 
     /// Nothing panics while holding this lock, so a poisoned one is still sound.
     fn lock(&self) -> Locked<'_, State> {
-        let state = self.lock_unstirred();
-        self.stir();
+        let state = self.lock_without_marking();
+        self.mark_dirty();
         state
     }
 
-    /// For the control thread, which looks at it because it has stirred.
-    fn lock_unstirred(&self) -> Locked<'_, State> {
+    /// For the control thread, whose checks change nothing that it would have to check.
+    fn lock_without_marking(&self) -> Locked<'_, State> {
         deferred::lock(&self.state)
     }
 }

@@ -62,7 +62,7 @@ fn read(path: &Path) -> Vec<Entry> {
 /// To what flows have come over, in this order.
 fn came_over(entries: &[Entry]) -> Vec<String> {
     let changes = entries.iter().filter_map(|it| match it {
-        Entry::Polled { action: Some(Action::Tell(Note::Changed { to, .. })), .. } => Some(to),
+        Entry::Polled { action: Some(Action::Log(Note::Changed { to, .. })), .. } => Some(to),
         _ => None,
     });
     changes.map(ToString::to_string).collect()
@@ -98,7 +98,7 @@ fn what_differs_is_found() {
 
     // The subscription has never answered: nothing is cut to.
     let mut shorter = entries.clone();
-    shorter.retain(|it| !matches!(it, Entry::Told(Event::Answered { .. })));
+    shorter.retain(|it| !matches!(it, Entry::Event(Event::Answered { .. })));
     assert!(replay(shorter).is_err());
 
     let error = replay(entries[1..].to_vec()).unwrap_err();

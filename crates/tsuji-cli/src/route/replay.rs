@@ -65,7 +65,7 @@ impl Trace {
         });
         let all = all.inspect(|entry| {
             entries += 1;
-            if let Entry::Polled { now, action: Some(Action::Tell(note)), .. } = entry {
+            if let Entry::Polled { now, action: Some(Action::Log(note)), .. } = entry {
                 notes.push((now.wall_ns, note.clone()));
             }
         });
@@ -113,7 +113,7 @@ impl Trace {
         ]);
         let now_ns = clock::wall_ns();
         for (wall_ns, note) in &self.notes {
-            let (topic, what, why) = told(note);
+            let (topic, what, why) = described(note);
             let time = Cell::new(figures::time(*wall_ns, now_ns), Colour::Dim);
             table.row(vec![time, topic.into(), what.into(), Cell::new(why, Colour::Dim)]);
         }
@@ -122,7 +122,7 @@ impl Trace {
 
     fn json(&self) -> Json {
         let notes = self.notes.iter().map(|(wall_ns, note)| {
-            let (topic, what, why) = told(note);
+            let (topic, what, why) = described(note);
             json!({ "wall_ns": wall_ns, "topic": topic, "what": what, "why": why })
         });
         json!({
@@ -136,7 +136,7 @@ impl Trace {
 }
 
 /// Of what topic, what became of it, and why.
-fn told(note: &Note) -> (&str, String, &str) {
+fn described(note: &Note) -> (&str, String, &str) {
     match note {
         Note::Chosen { topic, transport, because } => {
             (topic, format!("{transport} chosen"), because)

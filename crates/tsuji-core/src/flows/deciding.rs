@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::engines::at_odds;
-use super::route::{Half, Opening, shown};
+use super::engines::restrict_second_engine;
+use super::route::{Opening, Progress, shown};
 use super::{
     Action, Decision, Ends, Flow, Flows, Note, Now, Reach, Refusal, Role, RouteState, Trouble,
     View, Way, Work,
@@ -59,7 +59,7 @@ impl Flows {
             Begun::Offer { epoch, withdrawn } => {
                 let is_first = route.handover.current().is_none();
                 let because = decision.because.clone();
-                self.act(Action::Tell(Note::Chosen { topic, transport: id.clone(), because }));
+                self.act(Action::Log(Note::Chosen { topic, transport: id.clone(), because }));
                 self.withdraw(flow, withdrawn);
                 self.begin_link(now, flow, decision, has_run_out, why);
                 let (epoch, transport) = (epoch.0, id);
@@ -89,8 +89,14 @@ impl Flows {
             route.decision = Some(decision.clone());
         }
         let since_ns = now.monotonic_ns;
-        route.opening =
-            Some(Opening { decision, half: None, is_under_way: false, since_ns, why, has_run_out });
+        route.opening = Some(Opening {
+            decision,
+            progress: None,
+            is_under_way: false,
+            since_ns,
+            why,
+            has_run_out,
+        });
     }
 
     /// The transports for a flow, and what became of them for it before.
@@ -126,10 +132,10 @@ impl Flows {
         let Some(route) = self.route(flow) else { return };
         let is_passing = none.rejected.iter().any(|(_, it)| matches!(it, Reason::Exhausted { .. }));
         let current = route.handover.current();
-        let is_tired = |(id, reason): &(TransportId, Reason)| {
+        let is_exhausted = |(id, reason): &(TransportId, Reason)| {
             Some(id) == current && matches!(reason, Reason::Exhausted { .. })
         };
-        if !route.is_broken && none.rejected.iter().any(is_tired) {
+        if !route.is_broken && none.rejected.iter().any(is_exhausted) {
             // It still carries what it can.
             if let Some(opening) = &mut route.opening {
                 opening.has_run_out = true;
@@ -142,7 +148,7 @@ impl Flows {
         }
         let note = Note::NoRoute { topic: route.topic.clone(), why: none.to_string() };
         if route.retry.is_none() {
-            self.act(Action::Tell(note));
+            self.act(Action::Log(note));
         }
         self.lose_link(flow);
         let Some(route) = self.route(flow) else { return };
@@ -199,7 +205,7 @@ impl Flows {
         let why = route.opening.take().map_or_else(|| NOT_TO_BE_HAD.to_owned(), |it| it.why);
         route.excluded.push((id, refusal));
         if !is_known {
-            self.act(Action::Tell(note));
+            self.act(Action::Log(note));
         }
         self.find_link(flow, why);
     }
@@ -313,9 +319,9 @@ impl Flows {
 
     /// Whether the publisher's end may have come over to another engine, of which nothing is known here yet.
     pub(super) fn may_have_come_over(&self, view: &dyn View, flow: Flow) -> bool {
-        let half = self.routes.get(&flow).and_then(|it| it.half());
+        let progress = self.progress_of(flow);
         self.engines.is_some()
-            && half == Some(&Half::Reaching(Reach::ToForeign))
+            && progress == Some(&Progress::Reaching(Reach::ToForeign))
             && view.is_changing_engine(flow.publisher)
     }
 
@@ -327,7 +333,7 @@ impl Flows {
             Some(engines) => {
                 let others_need_first = || self.others_need_first(view, flow, &engines.first);
                 let ends = self.routes.get(&flow).map(|it| it.ends);
-                at_odds(offers, ends, engines, others_need_first)
+                restrict_second_engine(offers, ends, engines, others_need_first)
             }
         }
     }

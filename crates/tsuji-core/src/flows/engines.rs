@@ -4,7 +4,7 @@
 //! sample twice. A publisher sends by one of them at a time: by the second while all its subscriptions on
 //! that wire can have it, and by the first for all of them as soon as one needs that.
 
-use super::route::Half;
+use super::route::Progress;
 use super::{Action, EndpointId, Ends, Flow, Flows, Now, Role, RouteState, View, Way, Work};
 use crate::{Health, Offer, TransportId, select};
 
@@ -32,7 +32,7 @@ impl WireEngines {
 impl Flows {
     /// The other flows of its publisher. One whose other end was lost a moment ago counts again when it has shown
     /// that it lives.
-    fn beside(&self, flow: Flow) -> impl Iterator<Item = Flow> {
+    fn other_flows(&self, flow: Flow) -> impl Iterator<Item = Flow> {
         let flows = self.of_publisher(flow.publisher).filter(move |(it, route)| {
             *it != flow
                 && route.state != RouteState::Incompatible
@@ -60,7 +60,7 @@ impl Flows {
         flow: Flow,
         first: &TransportId,
     ) -> bool {
-        self.beside(flow).any(|it| self.chosen_alone(view, it).is_some_and(|it| it == *first))
+        self.other_flows(flow).any(|it| self.chosen_alone(view, it).is_some_and(|it| it == *first))
     }
 
     /// After a decision about one flow of a publisher, decides about the others that share the wire with it.
@@ -78,7 +78,7 @@ impl Flows {
         }
         let alone = |it: Flow| self.chosen_alone(view, it).map(|chosen| (it, chosen));
         let needs_first = alone(flow).is_some_and(|(_, it)| it == engines.first);
-        let others: Vec<_> = self.beside(flow).filter_map(alone).collect();
+        let others: Vec<_> = self.other_flows(flow).filter_map(alone).collect();
         let needs_first = needs_first || others.iter().any(|(_, it)| *it == engines.first);
         self.is_regrouping = true;
         let works =
@@ -104,7 +104,8 @@ impl Flows {
         let best = match wish == engines.second {
             true => {
                 let offers = self.offers(view, flow);
-                let offers = at_odds(offers, Some(route.ends), &engines, || needs_first);
+                let offers =
+                    restrict_second_engine(offers, Some(route.ends), &engines, || needs_first);
                 self.chosen(view, flow, &offers)
             }
             false => Some(wish),
@@ -128,7 +129,7 @@ impl Flows {
             return;
         }
         let opening = self.of_publisher(publisher).filter(|(_, route)| {
-            route.half().is_some_and(|it| !matches!(it, Half::OnTrial { .. }))
+            route.progress().is_some_and(|it| !matches!(it, Progress::OnTrial { .. }))
         });
         let works: Vec<Work> = opening.map(|(flow, _)| Work::GoOn(flow)).collect();
         if works.is_empty() {
@@ -140,7 +141,7 @@ impl Flows {
 
 /// The offers for a flow, as far as its publisher can send by them beside its other flows; whether these need the first
 /// engine is asked only when it matters.
-pub(super) fn at_odds(
+pub(super) fn restrict_second_engine(
     mut offers: Vec<Offer>,
     ends: Option<Ends>,
     engines: &WireEngines,

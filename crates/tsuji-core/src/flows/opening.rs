@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::route::{Change, Half};
+use super::route::{Change, Progress};
 use super::{Action, Connected, Flow, Flows, Note, Now, Outcome, Reach, Refusal, RouteState, Way};
 use crate::handover::Epoch;
 use crate::pacing::after;
@@ -12,7 +12,7 @@ impl Flows {
     pub(super) fn answered(&mut self, flow: Flow, epoch: u32, address: Result<Vec<u8>, Refusal>) {
         let Some(route) = self.routes.get(&flow) else { return };
         // It is answered once; what was withdrawn meanwhile is given back by what was said then.
-        let is_asked = route.opening.as_ref().is_some_and(|it| it.half.is_none());
+        let is_asked = route.opening.as_ref().is_some_and(|it| it.progress.is_none());
         if !is_asked || route.handover.opening_epoch() != Some(Epoch(epoch)) {
             return;
         }
@@ -34,14 +34,14 @@ impl Flows {
         let Some(transport) = route.handover.opening().cloned() else { return };
         let Some(opening) = &mut route.opening else { return };
         // An answer that comes again says nothing new.
-        opening.half.get_or_insert_with(|| Half::Reaching(reach.clone()));
+        opening.progress.get_or_insert_with(|| Progress::Reaching(reach.clone()));
         self.act(Action::Connect { flow, transport, reach, is_urgent });
     }
 
     /// Goes on with a link that its transport is opening.
     pub(super) fn go_on(&mut self, flow: Flow) {
-        let half = self.routes.get(&flow).and_then(|it| it.half());
-        if let Some(Half::Reaching(reach)) = half {
+        let progress = self.progress_of(flow);
+        if let Some(Progress::Reaching(reach)) = progress {
             let reach = reach.clone();
             self.connect(flow, reach);
         }
@@ -52,11 +52,11 @@ impl Flows {
         let Some(route) = self.route(flow) else { return };
         let epoch = route.handover.last().0;
         let had_link = route.handover.current().is_some();
-        let Some(Half::Reaching(reach)) = route.half().cloned() else { return };
+        let Some(Progress::Reaching(reach)) = route.progress().cloned() else { return };
         match opened {
             Outcome::Connected(connected) => {
                 let is_first = connected.ends.is_none();
-                self.carried(now, flow, is_first.then_some(connected.published_before));
+                self.complete_opening(now, flow, is_first.then_some(connected.published_before));
                 if let Reach::Address(_) = reach {
                     return self.act(Action::Cut { flow, epoch, connected });
                 }
@@ -67,7 +67,7 @@ impl Flows {
                 self.act(Action::Carries { flow, epoch });
             }
             Outcome::Heard => {
-                self.carried(now, flow, None);
+                self.complete_opening(now, flow, None);
                 if had_link {
                     // Nothing more is waited for by the one before: nobody over there is told.
                     self.done(now, flow, epoch, 0);
@@ -76,9 +76,11 @@ impl Flows {
             }
             Outcome::OnTrial if matches!(reach, Reach::Address(_)) => {
                 let until_ns = after(now.monotonic_ns, TRIAL_MAX);
-                self.note_half(flow, Half::OnTrial { until_ns });
+                self.record_progress(flow, Progress::OnTrial { until_ns });
             }
-            Outcome::OnTrial | Outcome::Later => self.note_half(flow, Half::Reaching(reach)),
+            Outcome::OnTrial | Outcome::Later => {
+                self.record_progress(flow, Progress::Reaching(reach))
+            }
             Outcome::Gone => {}
             Outcome::Refused(refusal) => {
                 if let Reach::Address(_) = reach {
@@ -91,12 +93,12 @@ impl Flows {
     }
 
     /// The transport has begun to open the link of this flow.
-    fn note_half(&mut self, flow: Flow, half: Half) {
+    fn record_progress(&mut self, flow: Flow, progress: Progress) {
         let Some(opening) = self.route(flow).and_then(|it| it.opening.as_mut()) else { return };
-        let was_on_trial = matches!(opening.half, Some(Half::OnTrial { .. }));
-        let is_on_trial = matches!(half, Half::OnTrial { .. });
+        let was_on_trial = matches!(opening.progress, Some(Progress::OnTrial { .. }));
+        let is_on_trial = matches!(progress, Progress::OnTrial { .. });
         let is_news = !opening.is_under_way || was_on_trial != is_on_trial;
-        (opening.half, opening.is_under_way) = (Some(half), true);
+        (opening.progress, opening.is_under_way) = (Some(progress), true);
         if is_news {
             self.act(Action::Wake);
         }
@@ -129,7 +131,7 @@ impl Flows {
     }
 
     /// The link that was being opened carries. `published_before` is told of the first.
-    fn carried(&mut self, now: Now, flow: Flow, published_before: Option<u64>) {
+    fn complete_opening(&mut self, now: Now, flow: Flow, published_before: Option<u64>) {
         let Some(route) = self.route(flow) else { return };
         let Some(epoch) = route.handover.opening_epoch() else { return };
         let from = route.handover.current().cloned();
@@ -161,27 +163,35 @@ impl Flows {
         }
     }
 
+    /// How far the link is that is being opened.
+    pub(super) fn progress_of(&self, flow: Flow) -> Option<&Progress> {
+        self.routes.get(&flow)?.progress()
+    }
+
     /// The link that is on trial is to carry, whether it has shown that it does or not.
     pub(super) fn end_trial(&mut self, flow: Flow) {
-        let half = self.routes.get(&flow).and_then(|it| it.half());
-        if let Some(Half::OnTrial { .. }) = half {
+        let progress = self.progress_of(flow);
+        if let Some(Progress::OnTrial { .. }) = progress {
             self.act(Action::EndTrial(flow));
         }
     }
 
     /// The same, where it has lasted long enough.
     pub(super) fn end_due_trial(&mut self, now: Now, flow: Flow) {
-        let half = self.routes.get(&flow).and_then(|it| it.half());
-        if matches!(half, Some(Half::OnTrial { until_ns }) if *until_ns <= now.monotonic_ns) {
+        let progress = self.progress_of(flow);
+        if matches!(progress, Some(Progress::OnTrial { until_ns }) if *until_ns <= now.monotonic_ns)
+        {
             self.act(Action::EndTrial(flow));
         }
     }
 
     /// What became of a trial that was to end.
     pub(super) fn trial_ended(&mut self, now: Now, flow: Flow, connected: Option<Connected>) {
-        let half = self.routes.get(&flow).and_then(|it| it.half());
-        let (Some(Half::OnTrial { .. }), Some(connected)) = (half, connected) else { return };
-        self.carried(now, flow, None);
+        let progress = self.progress_of(flow);
+        let (Some(Progress::OnTrial { .. }), Some(connected)) = (progress, connected) else {
+            return;
+        };
+        self.complete_opening(now, flow, None);
         let epoch = self.routes.get(&flow).map_or(0, |it| it.handover.last().0);
         self.act(Action::Cut { flow, epoch, connected });
     }
@@ -208,7 +218,7 @@ impl Flows {
         }
         let wanted = route.wanted.take();
         let has_left_all = route.handover.is_settled();
-        notes.into_iter().for_each(|note| self.act(Action::Tell(note)));
+        notes.into_iter().for_each(|note| self.act(Action::Log(note)));
         if has_left_all {
             self.act(Action::HasLeft(flow));
         }

@@ -92,7 +92,7 @@ impl Flows {
     }
 
     /// Stamps that are made from now on are later than this one.
-    pub fn saw_stamp(&mut self, stamp: Stamp) {
+    pub fn record_stamp(&mut self, stamp: Stamp) {
         self.pins.count = self.pins.count.max(stamp.0);
     }
 
@@ -107,7 +107,7 @@ impl Flows {
     /// # Errors
     ///
     /// [`TooManyPins`] if there are [`PINS_MAX`](Self::PINS_MAX) others.
-    pub fn may_pin(&self, pin: &Pin) -> Result<u32, TooManyPins> {
+    pub fn check_pin(&self, pin: &Pin) -> Result<u32, TooManyPins> {
         if !self.pins.is_older(pin) && !self.pins.has_room(&pin.topic) {
             return Err(TooManyPins);
         }
@@ -115,7 +115,7 @@ impl Flows {
     }
 
     pub(super) fn pinned(&mut self, pin: Pin) {
-        self.saw_stamp(pin.stamp);
+        self.record_stamp(pin.stamp);
         if self.pins.is_older(&pin) || !self.pins.has_room(&pin.topic) {
             return;
         }

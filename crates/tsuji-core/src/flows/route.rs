@@ -59,7 +59,7 @@ pub struct Route {
 pub(super) struct Opening {
     pub(super) decision: Decision,
     /// How far its transport is; `None` until the other end has answered.
-    pub(super) half: Option<Half>,
+    pub(super) progress: Option<Progress>,
     /// Its transport has said that it has only begun to open it.
     pub(super) is_under_way: bool,
     pub(super) since_ns: u64,
@@ -71,7 +71,7 @@ pub(super) struct Opening {
 
 /// A link that its transport has begun to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Half {
+pub(super) enum Progress {
     /// To be gone on with by this.
     Reaching(Reach),
     /// It is open, and is to show that it carries until then.
@@ -159,18 +159,18 @@ impl Route {
     }
 
     /// How far the link is that is being opened.
-    pub(super) fn half(&self) -> Option<&Half> {
-        self.opening.as_ref()?.half.as_ref()
+    pub(super) fn progress(&self) -> Option<&Progress> {
+        self.opening.as_ref()?.progress.as_ref()
     }
 
     /// When the link that is being opened is given up. A process that is stopped may answer late, if
     /// there is nothing else.
     pub(super) fn opening_due_ns(&self) -> Option<u64> {
         let opening = self.opening.as_ref()?;
-        if let Some(Half::OnTrial { until_ns }) = opening.half {
+        if let Some(Progress::OnTrial { until_ns }) = opening.progress {
             return Some(until_ns);
         }
-        let is_timed = opening.half.is_some() || self.handover.current().is_some();
+        let is_timed = opening.progress.is_some() || self.handover.current().is_some();
         // While the link that stands is broken the publisher waits, with all its other readers.
         let at_most = if self.is_broken { OPENING_MAX_BROKEN } else { OPENING_MAX };
         is_timed.then(|| after(opening.since_ns, at_most))

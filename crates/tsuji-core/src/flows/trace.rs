@@ -24,7 +24,7 @@ pub enum Entry {
         engines: Option<WireEngines>,
     },
     /// [`Flows::handle`] was told this.
-    Told(Event),
+    Event(Event),
     /// [`Flows::poll_action`] was asked.
     Polled {
         /// At this time.
@@ -102,7 +102,7 @@ pub fn replay(entries: impl IntoIterator<Item = Entry>) -> Result<Flows, Diverge
                 return Err(Divergence { at, what });
             }
             Entry::Begun { policy, engines } => flows = Some(Flows::new(policy, engines)),
-            Entry::Told(event) => flows.as_mut().ok_or_else(missing)?.handle(event),
+            Entry::Event(event) => flows.as_mut().ok_or_else(missing)?.handle(event),
             Entry::Polled { now, answers, action } => {
                 let view = RecordedAnswers(RefCell::new(Ok(answers.into())));
                 let done = flows.as_mut().ok_or_else(missing)?.poll_action(now, &view);

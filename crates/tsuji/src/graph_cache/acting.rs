@@ -17,7 +17,7 @@ use crate::session::Session;
 
 impl GraphCache {
     /// Tells the core what has happened, and does what it decides. What happens by that is told to it too.
-    pub(super) fn happened(&mut self, session: &Session, event: Event) {
+    pub(super) fn handle_flow_event(&mut self, session: &Session, event: Event) {
         self.notify_flows(event);
         if std::mem::replace(&mut self.is_acting, true) {
             return;
@@ -42,7 +42,7 @@ impl GraphCache {
 
     fn notify_flows(&mut self, event: Event) {
         if self.trace.is_some() {
-            self.note(&Entry::Told(event.clone()));
+            self.note(&Entry::Event(event.clone()));
         }
         self.flows.handle(event);
     }
@@ -121,7 +121,7 @@ impl GraphCache {
                 }
             }
             Action::Wake => session.waker.give(),
-            Action::Tell(note) => log(note),
+            Action::Log(note) => log(note),
         }
     }
 

@@ -455,7 +455,7 @@ impl GraphCache {
         };
         let flows = self.flows.iter().filter(|(_, route)| is_by_it(route));
         let flows: Vec<Flow> = flows.map(|(flow, _)| flow).collect();
-        flows.iter().for_each(|flow| self.happened(session, Event::Ended(*flow)));
+        flows.iter().for_each(|flow| self.handle_flow_event(session, Event::Ended(*flow)));
         self.publisher_cores.values().for_each(|it| it.leave_wires(Some(&id)));
         self.subscription_cores.values().for_each(|it| it.leave_wires(Some(&id)));
         flows.into_iter().for_each(|flow| self.match_flow(session, flow));
@@ -646,7 +646,7 @@ impl GraphCache {
         let left = self.endpoints.get_mut(&partner).filter(|it| it.record.partner == gid.0);
         let Some(left) = left else { return };
         left.record.partner = [0; 16];
-        self.happened(session, Event::EndpointGone(partner.0));
+        self.handle_flow_event(session, Event::EndpointGone(partner.0));
         self.pair(session, partner);
     }
 

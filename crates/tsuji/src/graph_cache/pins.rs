@@ -24,7 +24,7 @@ impl GraphCache {
         transport: Option<&str>,
         stamp: Stamp,
     ) -> Result<u32, String> {
-        self.flows.saw_stamp(stamp);
+        self.flows.record_stamp(stamp);
         let id = transport.map(TransportId::new);
         let pin = Pin { topic: topic.into(), transport: id, stamp };
         if let Some(transport) = transport
@@ -35,8 +35,8 @@ impl GraphCache {
             let known = known.collect::<Vec<_>>().join(", ");
             return Err(format!("{transport} is not at work in this process; there are {known}"));
         }
-        let flows = self.flows.may_pin(&pin).map_err(|error| error.to_string())?;
-        self.happened(session, Event::Pinned(pin));
+        let flows = self.flows.check_pin(&pin).map_err(|error| error.to_string())?;
+        self.handle_flow_event(session, Event::Pinned(pin));
         Ok(flows)
     }
 
@@ -53,7 +53,7 @@ impl GraphCache {
         let policy = session.policy();
         let line_bytes = policy.size_line_bytes();
         self.publisher_cores.values().for_each(|it| it.set_size_line(line_bytes));
-        self.happened(session, Event::PolicyChanged(policy));
+        self.handle_flow_event(session, Event::PolicyChanged(policy));
     }
 
     /// What the user has set for a topic.

@@ -188,10 +188,10 @@ impl GraphCache {
             let Some(route) = self.flows.get(flow) else { continue };
             if route.state != RouteState::Incompatible {
                 let why = "another engine has found the subscription's node".to_owned();
-                self.happened(session, Event::Doubted { flow, why });
+                self.handle_flow_event(session, Event::Doubted { flow, why });
             } else if route.ends.role != Role::Topic {
                 // It may be understood now.
-                self.happened(session, Event::Unmatched(flow));
+                self.handle_flow_event(session, Event::Unmatched(flow));
             }
         }
         self.match_peer(session, peer);

@@ -68,7 +68,7 @@ impl TraceFile {
             // What follows may be the end of the process: an engine is called, or nothing is to be done for a while.
             Entry::Polled { action, .. } => action.as_ref().is_none_or(Action::wants_outcome),
             Entry::Begun { .. } => true,
-            Entry::Told(_) => false,
+            Entry::Event(_) => false,
         };
         if is_last {
             self.out.flush()?;

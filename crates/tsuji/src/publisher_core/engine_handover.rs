@@ -140,8 +140,8 @@ impl PublisherCore {
             return until_ns <= now_ns;
         }
         engine_handover.held_until_ns = Some(after(now_ns, HELD_MAX));
-        let (stirred, gid) = (Arc::clone(&self.session.stirred), self.gid);
-        link.writer.when_acknowledged(HELD_MAX, Box::new(move || stirred.wake(gid)));
+        let (dirty, gid) = (Arc::clone(&self.session.dirty_endpoints), self.gid);
+        link.writer.when_acknowledged(HELD_MAX, Box::new(move || dirty.mark_and_wake(gid)));
         false
     }
 

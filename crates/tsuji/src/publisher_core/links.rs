@@ -556,7 +556,7 @@ impl PublisherCore {
 
     /// Readers that this transport does not reach any more.
     pub(crate) fn lost_on(&self, transport: &TransportId) -> Vec<Gid> {
-        let state = self.lock_unstirred();
+        let state = self.lock_without_marking();
         let links = state.links.iter().filter(|link| link.id.transport == *transport);
         links.flat_map(|link| link.writer.lost()).collect()
     }
@@ -592,7 +592,7 @@ impl PublisherCore {
 
     pub(crate) fn take_news(&self) -> Option<PublisherChange> {
         let is_some = self.has_news.swap(false, Ordering::AcqRel);
-        is_some.then(|| std::mem::take(&mut self.lock_unstirred().news))
+        is_some.then(|| std::mem::take(&mut self.lock_without_marking().news))
     }
 
     pub(super) fn tell_news(&self) {

@@ -150,8 +150,8 @@ impl SubscriptionCore {
 
     /// Takes what the links have that end, and goes on to the next ones where that is all.
     /// Takes what old links have brought, where a flow goes on to another one and nobody else takes it.
-    pub(crate) fn go_on_if_changing(&self, now_ns: u64) {
-        let mut state = self.lock_unstirred();
+    pub(crate) fn drain_old_links(&self, now_ns: u64) {
+        let mut state = self.lock_without_marking();
         if !state.changing.is_none() {
             self.progress(&mut state, now_ns);
         }
