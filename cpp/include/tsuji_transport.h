@@ -59,6 +59,7 @@ enum tsuji_error {
 #define TSUJI_PEERS_FASTDDS 2u
 #define TSUJI_PEERS_ZENOH 4u
 #define TSUJI_PEERS_OTHER 8u
+#define TSUJI_PEERS_ROS1 16u
 
 /* What else a transport does: bits of `features`. */
 #define TSUJI_RELATES 1u  /* `related` of a sample arrives as it was written; without it that is never given */

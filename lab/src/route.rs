@@ -108,16 +108,16 @@ impl Route {
             builder.domain(domain(folder)).policy_file(folder.join(name))
         };
         match self {
-            Self::Alone => builder.interop(Interop::None),
-            Self::Rtps => on_loopback(builder, POLICY.0).interop(Interop::Rtps),
-            Self::Settable => on_loopback(builder, POLICY.0).interop(Interop::None),
-            Self::SettableRtps => on_loopback(builder, BETWEEN_PROCESSES.0).interop(Interop::None),
+            Self::Alone => builder.interop(Interop::NONE),
+            Self::Rtps => on_loopback(builder, POLICY.0).interop(Interop::RTPS),
+            Self::Settable => on_loopback(builder, POLICY.0).interop(Interop::NONE),
+            Self::SettableRtps => on_loopback(builder, BETWEEN_PROCESSES.0).interop(Interop::NONE),
             Self::By(transport) => {
-                on_loopback(builder, &transport.policy_file()).interop(Interop::None)
+                on_loopback(builder, &transport.policy_file()).interop(Interop::NONE)
             }
-            Self::Tuned => on_loopback(builder, TUNED).interop(Interop::None),
+            Self::Tuned => on_loopback(builder, TUNED).interop(Interop::NONE),
             Self::Preferring(what) => {
-                on_loopback(builder, &preferring(what)).interop(Interop::Rtps)
+                on_loopback(builder, &preferring(what)).interop(Interop::RTPS)
             }
         }
     }

@@ -216,7 +216,7 @@ mod tests {
     fn who_wants_no_processes_does_not_wait_for_them() {
         let folder = tsuji_platform::process::temporary_path("tsuji-observer");
         std::fs::create_dir(&folder).unwrap();
-        let builder = Context::builder().runtime_dir(&folder).interop(Interop::None).isolated();
+        let builder = Context::builder().runtime_dir(&folder).interop(Interop::NONE).isolated();
         let context = builder.build().unwrap();
         let counts = Arc::new(Mutex::new(Vec::new()));
         let (sender, questions) = mpsc::sync_channel(3);

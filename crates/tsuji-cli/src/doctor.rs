@@ -175,7 +175,7 @@ fn examine(globals: &Globals) -> Vec<Finding> {
     let domain = joined.as_ref().ok().map(|(context, _)| context.domain());
     let interop = joined.as_ref().ok().map(|(context, _)| context.interop());
     let engine = joined.as_ref().ok().map(|(context, _)| context.rtps_engine());
-    let speaks_rtps = matches!(interop, Some(Interop::Rtps | Interop::Both));
+    let speaks_rtps = interop.is_some_and(|it| it.contains(Interop::RTPS));
     let parts = [
         vec![in_force],
         machine::examine(&policy, &reports),
@@ -274,7 +274,7 @@ fn peers(context: &Context, settled: &Settled) -> Vec<Finding> {
     };
     let mut findings =
         vec![Finding::new("peers", format!("domain {}", context.domain()), State::Good, found)];
-    if context.interop() != Interop::None {
+    if context.interop() != Interop::NONE {
         let nameless = context.wait_for_names(session::NAMES_MAX).unwrap_or_default();
         let found = plain_nodes(&context.graph());
         findings.push(Finding::new("peers", "foreign ROS 2 nodes", State::Good, found));

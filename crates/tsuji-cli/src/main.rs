@@ -41,6 +41,7 @@ mod policy;
 mod python;
 mod qos;
 mod record;
+mod ros1;
 mod rosout;
 mod route;
 mod routes;
@@ -185,6 +186,9 @@ enum Command {
     /// Serve web clients by the protocols of rosbridge and Foxglove
     #[command(after_help = bridge::EXAMPLES)]
     Bridge(bridge::Args),
+    /// Serve nodes of ROS 1
+    #[command(subcommand)]
+    Ros1(ros1::Command),
     /// See what messages and services are made of
     #[command(subcommand)]
     Interface(interface::Command),
@@ -282,6 +286,7 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
         Command::Play(args) => play::run(args, globals, &mut out),
         Command::Bag(command) => bag::run(command, globals, &mut out),
         Command::Bridge(args) => bridge::run(args, globals, &mut out),
+        Command::Ros1(command) => ros1::run(command, &mut out),
         Command::Interface(command) => interface::run(command, &mut out),
         Command::Routes(args) => routes::run(args, globals, &mut out),
         Command::Top(args) => top::run(args, globals, &mut out),

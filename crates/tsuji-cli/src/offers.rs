@@ -16,19 +16,30 @@ use tsuji_core::{
 pub(crate) fn of_this_build(policy: &Policy) -> anyhow::Result<Vec<Offer>> {
     let folder = Folder::create()?;
     let builder = Context::builder().isolated().runtime_dir(&folder.0).policy(policy.clone());
-    let context = builder.interop(Interop::None).build()?;
-    let meets_plain = matches!(policy.interop(), Interop::Rtps | Interop::Both);
+    let context = builder.interop(Interop::NONE).build()?;
+    let meets_plain = policy.interop().contains(Interop::RTPS);
     let mut offers: Vec<Offer> =
         context.transports().into_iter().map(|it| offer(it, meets_plain)).collect();
     if policy.engine() == RtpsEngine::FastDds {
         swap_engines(&mut offers);
     }
     // Nobody is met here, and it is asked for nothing more by default.
-    let meets_zenoh = matches!(policy.interop(), Interop::Zenoh | Interop::Both);
+    let meets_zenoh = policy.interop().contains(Interop::ZENOH);
     for offer in offers.iter_mut().filter(|it| it.transport.as_str() == "zenoh" && meets_zenoh) {
         offer.peers.zenoh = true;
     }
+    if policy.interop().contains(Interop::ROS1) {
+        offers.push(nodes_of_ros1());
+    }
     Ok(offers)
+}
+
+/// What its plug-in offers where it is there: it is not opened where nobody is met.
+fn nodes_of_ros1() -> Offer {
+    let scopes = Scopes { intra: false, local: true, remote: true };
+    let able = Capability { scopes, sample_bytes_max: 1 << 30, ..Capability::ANYTHING };
+    let peers = Peers { tsuji: false, ros1: true, ..Peers::TSUJI };
+    Offer { peers, ..Offer::new(TransportId::new("ros1"), able) }
 }
 
 /// Nobody is met here, so what meets foreign nodes is what does so by default: where Fast DDS is to do it,

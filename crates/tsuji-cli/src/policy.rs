@@ -74,7 +74,7 @@ pub(crate) struct Explain {
     #[arg(long, value_name = "reliable|best_effort", default_value_t = Reliability::Reliable)]
     reliability: Reliability,
     /// Who the other end is
-    #[arg(long, value_name = "tsuji|cyclone|fast|zenoh|other", default_value_t = Peer::Tsuji)]
+    #[arg(long, value_name = "tsuji|cyclone|fast|zenoh|ros1|other", default_value_t = Peer::Tsuji)]
     peer: Peer,
     /// Print JSON
     #[arg(long)]
@@ -272,10 +272,10 @@ fn size_text(traits: &Traits, policy: &Policy) -> String {
 
 /// Whether this build does not do what a row says.
 fn has_no_effect(row: &Row) -> bool {
-    let not_spoken = [Interop::Zenoh, Interop::Both];
+    let asked = row.value.parse::<Interop>();
     row.kind == "set"
         && row.name == "interop"
-        && not_spoken.iter().any(|it| row.value == it.to_string())
+        && asked.is_ok_and(|it| it.contains(Interop::ZENOH) || it.contains(Interop::ROS1))
 }
 
 const NO_EFFECT: &str = "no effect in this build";

@@ -40,6 +40,8 @@ mod record;
 mod recordings;
 #[path = "cli/reference.rs"]
 mod reference;
+#[path = "cli/ros1_master.rs"]
+mod ros1_master;
 #[path = "cli/ros2.rs"]
 mod ros2;
 #[path = "cli/ros2_client.rs"]

@@ -1,10 +1,11 @@
 use std::collections::HashSet;
 use std::error::Error;
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::words::words;
-use crate::{Peers, Reliability, Scopes, Size, TopicPattern, Traits, TransportId};
+use crate::{Peers, Reliability, Scopes, Size, TopicPattern, Traits, TransportId, UnknownWord};
 
 /// Ordered rules from traits to transports, resolved: whatever is built can be decided by.
 ///
@@ -197,7 +198,7 @@ impl Default for DraftPolicy {
     fn default() -> Self {
         Self {
             prefer: Sourced { value: Prefer::Latency, origin: None },
-            interop: Sourced { value: Interop::Rtps, origin: None },
+            interop: Sourced { value: Interop::RTPS, origin: None },
             engine: Sourced { value: RtpsEngine::CycloneDds, origin: None },
             size_line_bytes: Sourced { value: Policy::SIZE_LINE_BYTES_DEFAULT, origin: None },
             rules: Vec::new(),
@@ -407,19 +408,83 @@ pub enum Prefer {
     Memory,
 }
 
-/// Which foreign ROS 2 peers are to be met.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// Which foreign peers are to be met: a set of wires on which they are.
+///
+/// In text the words of the wires with spaces or commas between, or `none`. `both` is short for `rtps zenoh`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub enum Interop {
-    /// Those on DDS.
-    Rtps,
-    /// Those on Zenoh.
-    Zenoh,
-    /// Those on either.
-    Both,
+pub struct Interop(u8);
+
+impl Interop {
     /// None; no ROS name is announced.
-    None,
+    pub const NONE: Self = Self(0);
+
+    /// ROS 2 nodes on DDS.
+    pub const RTPS: Self = Self(1);
+
+    /// ROS 2 nodes on Zenoh.
+    pub const ZENOH: Self = Self(2);
+
+    /// Nodes of ROS 1.
+    pub const ROS1: Self = Self(4);
+
+    /// The words that text has.
+    pub const WORDS: &[&str] = &["rtps", "zenoh", "ros1", "both", "none"];
+
+    const WIRES: [(Self, &'static str); 3] =
+        [(Self::RTPS, "rtps"), (Self::ZENOH, "zenoh"), (Self::ROS1, "ros1")];
+
+    /// Both sets together.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// What of this set is not in the other.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// Whether all of the other set is in this one.
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
 }
+
+/// The words with spaces between.
+impl fmt::Display for Interop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = Self::WIRES.iter().filter(|(wire, _)| self.contains(*wire));
+        let words: Vec<&str> = words.map(|(_, word)| *word).collect();
+        if words.is_empty() { f.pad("none") } else { f.pad(&words.join(" ")) }
+    }
+}
+
+impl FromStr for Interop {
+    type Err = UnknownWord;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let refused = |word: &str| UnknownWord {
+            word: word.to_owned(),
+            what: "kind of interop",
+            allowed: Self::WORDS,
+        };
+        let mut words = text.split([' ', ',', '\t']).filter(|word| !word.is_empty()).peekable();
+        if text == "none" {
+            return Ok(Self::NONE);
+        }
+        if words.peek().is_none() {
+            return Err(refused(text));
+        }
+        words.try_fold(Self::NONE, |all, word| {
+            let known = Self::WIRES.iter().find(|(_, it)| *it == word).map(|(wire, _)| *wire);
+            let both = || (word == "both").then_some(Self::RTPS.and(Self::ZENOH));
+            known.or_else(both).map(|wire| all.and(wire)).ok_or_else(|| refused(word))
+        })
+    }
+}
+
 
 /// Which engine speaks RTPS to foreign ROS 2 peers, of those that understand each other there. A publisher
 /// sends by one at a time, so that nobody hears a sample twice.
@@ -445,12 +510,6 @@ impl RtpsEngine {
 }
 
 words!(Prefer, "preference" { [Self::Latency] => "latency", [Self::Memory] => "memory", });
-words!(Interop, "kind of interop" {
-    [Self::Rtps] => "rtps",
-    [Self::Zenoh] => "zenoh",
-    [Self::Both] => "both",
-    [Self::None] => "none",
-});
 words!(RtpsEngine, "known engine" {
     [Self::CycloneDds] => "cyclonedds",
     [Self::FastDds] => "fastdds",

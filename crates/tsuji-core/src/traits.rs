@@ -91,7 +91,7 @@ impl Scopes {
 pub enum Peer {
     /// A tsuji endpoint.
     Tsuji,
-    /// A foreign ROS 2 node.
+    /// A foreign ROS 2 node, or one of ROS 1.
     Foreign(Vendor),
 }
 
@@ -107,6 +107,8 @@ pub struct Peers {
     pub fast: bool,
     /// Foreign nodes on [`Vendor::Zenoh`] are in the set.
     pub zenoh: bool,
+    /// Nodes of ROS 1 are in the set.
+    pub ros1: bool,
     /// Foreign nodes on [`Vendor::Other`] are in the set.
     pub other: bool,
 }
@@ -114,11 +116,14 @@ pub struct Peers {
 impl Peers {
     /// Tsuji endpoints only.
     pub const TSUJI: Self =
-        Self { tsuji: true, cyclone: false, fast: false, zenoh: false, other: false };
+        Self { tsuji: true, cyclone: false, fast: false, zenoh: false, ros1: false, other: false };
 
     /// Foreign nodes of every vendor.
     pub const FOREIGN: Self =
-        Self { tsuji: false, cyclone: true, fast: true, zenoh: true, other: true };
+        Self { tsuji: false, cyclone: true, fast: true, zenoh: true, ros1: true, other: true };
+
+    /// Tsuji endpoints, and foreign nodes on any DDS.
+    pub const RTPS: Self = Self { zenoh: false, ros1: false, ..Self::ALL };
 
     /// Everybody.
     pub const ALL: Self = Self { tsuji: true, ..Self::FOREIGN };
@@ -130,6 +135,7 @@ impl Peers {
             Peer::Foreign(Vendor::Cyclone) => self.cyclone,
             Peer::Foreign(Vendor::Fast) => self.fast,
             Peer::Foreign(Vendor::Zenoh) => self.zenoh,
+            Peer::Foreign(Vendor::Ros1) => self.ros1,
             Peer::Foreign(Vendor::Other) => self.other,
         }
     }
@@ -141,6 +147,7 @@ impl Peers {
             cyclone: self.cyclone || rhs.cyclone,
             fast: self.fast || rhs.fast,
             zenoh: self.zenoh || rhs.zenoh,
+            ros1: self.ros1 || rhs.ros1,
             other: self.other || rhs.other,
         }
     }
@@ -154,12 +161,13 @@ impl From<Peer> for Peers {
             Peer::Foreign(Vendor::Cyclone) => Self { cyclone: true, ..none },
             Peer::Foreign(Vendor::Fast) => Self { fast: true, ..none },
             Peer::Foreign(Vendor::Zenoh) => Self { zenoh: true, ..none },
+            Peer::Foreign(Vendor::Ros1) => Self { ros1: true, ..none },
             Peer::Foreign(Vendor::Other) => Self { other: true, ..none },
         }
     }
 }
 
-/// Whose middleware a foreign ROS 2 node runs.
+/// Whose middleware a foreign node runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Vendor {
@@ -169,6 +177,8 @@ pub enum Vendor {
     Fast,
     /// Eclipse Zenoh.
     Zenoh,
+    /// None of these: the node is one of ROS 1, on TCPROS.
+    Ros1,
     /// Any other.
     Other,
 }
@@ -184,6 +194,7 @@ words!(Peer, "peer" {
     [Self::Foreign(Vendor::Cyclone)] => "cyclone",
     [Self::Foreign(Vendor::Fast)] => "fast",
     [Self::Foreign(Vendor::Zenoh)] => "zenoh",
+    [Self::Foreign(Vendor::Ros1)] => "ros1",
     [Self::Foreign(Vendor::Other)] => "other",
 });
 

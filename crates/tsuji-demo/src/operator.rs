@@ -50,7 +50,7 @@ pub(crate) fn run(settings: &Settings) -> Result<bool> {
     }
     let context = builder.discovery_range(DiscoveryRange::Localhost).static_peers([]).build()?;
     let foreign =
-        foreign_program().filter(|_| matches!(context.interop(), Interop::Rtps | Interop::Both));
+        foreign_program().filter(|_| context.interop().contains(Interop::RTPS));
     let surroundings = Surroundings {
         runtime_dir: folder.path.clone(),
         domain: context.domain(),

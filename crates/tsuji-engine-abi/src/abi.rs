@@ -20,6 +20,8 @@ pub const PEERS_CYCLONEDDS: u32 = 1;
 pub const PEERS_FASTDDS: u32 = 2;
 pub const PEERS_ZENOH: u32 = 4;
 pub const PEERS_OTHER: u32 = 8;
+/// Nodes of ROS 1 are met.
+pub const PEERS_ROS1: u32 = 16;
 
 pub const RELATES: u32 = 1;
 

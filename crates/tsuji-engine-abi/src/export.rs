@@ -87,12 +87,14 @@ pub const fn table<L: Library>() -> abi::Table {
             (L::SCOPES.remote, abi::SCOPE_REMOTE),
             (false, 0),
             (false, 0),
+            (false, 0),
         ]),
         peers: bits([
             (L::PEERS.cyclone, abi::PEERS_CYCLONEDDS),
             (L::PEERS.fast, abi::PEERS_FASTDDS),
             (L::PEERS.zenoh, abi::PEERS_ZENOH),
             (L::PEERS.other, abi::PEERS_OTHER),
+            (L::PEERS.ros1, abi::PEERS_ROS1),
         ]),
         sample_bytes_max: L::SAMPLE_BYTES_MAX,
         features: if L::RELATES { abi::RELATES } else { 0 },
@@ -120,7 +122,7 @@ pub const fn table<L: Library>() -> abi::Table {
     }
 }
 
-const fn bits(of: [(bool, u32); 4]) -> u32 {
+const fn bits(of: [(bool, u32); 5]) -> u32 {
     let (mut all, mut at) = (0, 0);
     while at < of.len() {
         if of[at].0 {

@@ -9,7 +9,7 @@ pub const BUILTIN_NAME: &str = "builtin:default.xml";
 pub const BUILTIN_TEXT: &str = include_str!("default.xml");
 
 /// The transports that the built-in default names.
-const BUILTIN_TRANSPORTS: &[&str] = &["inproc", "shm", "cyclonedds", "fastdds", "zenoh"];
+const BUILTIN_TRANSPORTS: &[&str] = &["inproc", "shm", "cyclonedds", "fastdds", "zenoh", "ros1"];
 
 /// The policy where the user gives none.
 pub fn builtin_default() -> Policy {

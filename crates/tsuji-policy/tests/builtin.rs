@@ -28,7 +28,7 @@ fn offers() -> Vec<Offer> {
     };
     let intra = Scopes { intra: true, ..Scopes::default() };
     let host = Scopes { remote: false, ..Scopes::ALL };
-    let rtps = Peers { zenoh: false, ..Peers::ALL };
+    let rtps = Peers::RTPS;
     let zenoh = Peers { zenoh: true, ..Peers::TSUJI };
     vec![
         offer("zenoh", Scopes::ALL, zenoh),

@@ -284,9 +284,17 @@ fn any_word<T: Clone + std::fmt::Debug + 'static>(all: &'static [T]) -> impl Str
     prop::sample::select(all)
 }
 
+fn any_interop() -> impl Strategy<Value = Interop> {
+    any::<[bool; 3]>().prop_map(|is_in| {
+        let wires = [Interop::RTPS, Interop::ZENOH, Interop::ROS1];
+        let wires = wires.into_iter().zip(is_in).filter(|(_, is_in)| *is_in);
+        wires.fold(Interop::NONE, |all, (wire, _)| all.and(wire))
+    })
+}
+
 fn any_peers() -> impl Strategy<Value = Peers> {
-    any::<[bool; 5]>().prop_filter("a list is not empty", |all| all.contains(&true)).prop_map(
-        |[tsuji, cyclone, fast, zenoh, other]| Peers { tsuji, cyclone, fast, zenoh, other },
+    any::<[bool; 6]>().prop_filter("a list is not empty", |all| all.contains(&true)).prop_map(
+        |[tsuji, cyclone, fast, zenoh, ros1, other]| Peers { tsuji, cyclone, fast, zenoh, ros1, other },
     )
 }
 
@@ -335,7 +343,7 @@ fn any_rules() -> impl Strategy<Value = Vec<Rule>> {
 fn any_policy() -> impl Strategy<Value = Policy> {
     let value = "[ -~\t\n\r辻]{0,8}";
     (
-        (any_word(Prefer::ALL), any_word(Interop::ALL), any_word(RtpsEngine::ALL), 1..=u64::MAX),
+        (any_word(Prefer::ALL), any_interop(), any_word(RtpsEngine::ALL), 1..=u64::MAX),
         any_rules(),
         any_rules(),
         prop::collection::vec((any_word(Size::ALL), any::<Option<u64>>()), 0..3),

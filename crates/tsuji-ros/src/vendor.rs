@@ -3,7 +3,7 @@
 //! The Object Management Group assigns the numbers. They are listed in Wireshark,
 //! `epan/dissectors/packet-rtps.c`, and up to Cyclone DDS in Cyclone DDS, `ddsi__vendor.h`; RustDDS
 //! states its own in `src/messages/vendor_id.rs`. Zenoh is no RTPS and has none: its number here is one that
-//! nobody was assigned.
+//! nobody was assigned, and so has ROS 1.
 
 use std::fmt;
 
@@ -29,6 +29,9 @@ impl VendorId {
     /// Eclipse Zenoh.
     pub const ZENOH: Self = Self([0xff, 0x7a]);
 
+    /// None: the node is one of ROS 1.
+    pub const ROS1: Self = Self([0xff, 0x01]);
+
     /// The name of the product, if it is a known one.
     pub fn name(self) -> Option<&'static str> {
         KNOWN.iter().find(|(id, _)| *id == self.0).map(|(_, name)| *name)
@@ -42,10 +45,10 @@ impl VendorId {
     }
 
     /// Whether its services are taken to be as those of `rmw_fastrtps_cpp`, related to each other outside
-    /// the payload: those of Fast DDS are, those of rmw_zenoh, as tsuji's engine over it shows them, and those of
+    /// the payload: those of Fast DDS are, those of rmw_zenoh, as tsuji's engine over it shows them, those of ROS 1 likewise, and those of
     /// ros2-client on RustDDS can be. Those of Connext are by their specification, which nobody has tried.
     pub fn has_services_of_fast(self) -> bool {
-        [Self::FAST, Self::RUST, Self::ZENOH, Self::CONNEXT].contains(&self)
+        [Self::FAST, Self::RUST, Self::ZENOH, Self::ROS1, Self::CONNEXT].contains(&self)
     }
 
     /// The vendor as a condition of a policy names it.
@@ -54,6 +57,7 @@ impl VendorId {
             Self::CYCLONE => Vendor::Cyclone,
             Self::FAST => Vendor::Fast,
             Self::ZENOH => Vendor::Zenoh,
+            Self::ROS1 => Vendor::Ros1,
             _ => Vendor::Other,
         }
     }
@@ -81,6 +85,7 @@ const KNOWN: &[([u8; 2], &str)] = &[
     ([0x01, 0x11], "GurumDDS"),
     (VendorId::RUST.0, "RustDDS"),
     (VendorId::ZENOH.0, "Zenoh"),
+    (VendorId::ROS1.0, "ROS 1"),
 ];
 
 #[cfg(test)]
@@ -98,6 +103,7 @@ mod tests {
         check([1, 0x01], "RTI Connext DDS", Vendor::Other);
         check([1, 0x12], "RustDDS", Vendor::Other);
         check([0xff, 0x7a], "Zenoh", Vendor::Zenoh);
+        check([0xff, 0x01], "ROS 1", Vendor::Ros1);
         check([0, 0], "vendor 00.00", Vendor::Other);
         check([0x01, 0xff], "vendor 01.ff", Vendor::Other);
     }

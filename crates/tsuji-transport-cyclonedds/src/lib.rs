@@ -62,7 +62,7 @@ impl Engine for CycloneDds {
             scopes: Scopes { intra: false, local: true, remote: !is_kept_here },
             peers: match self.config.tsuji_only {
                 true => Peers::TSUJI,
-                false => Peers { zenoh: false, ..Peers::ALL },
+                false => Peers::RTPS,
             },
             sample_bytes_max: SAMPLE_BYTES_MAX,
             relates: match self.config.tsuji_only {

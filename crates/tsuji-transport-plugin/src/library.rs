@@ -129,7 +129,11 @@ unsafe fn read(
     if table.scopes == 0 || table.scopes & !known != 0 {
         return Err(format!("its scopes are {:#x}; allowed: 0x1 to 0x3", table.scopes));
     }
-    let known = abi::PEERS_CYCLONEDDS | abi::PEERS_FASTDDS | abi::PEERS_ZENOH | abi::PEERS_OTHER;
+    let known = abi::PEERS_CYCLONEDDS
+        | abi::PEERS_FASTDDS
+        | abi::PEERS_ZENOH
+        | abi::PEERS_OTHER
+        | abi::PEERS_ROS1;
     if table.peers & !known != 0 {
         return Err(format!("its peers are {:#x}; allowed: 0x0 to 0xf", table.peers));
     }
@@ -153,6 +157,7 @@ unsafe fn read(
             cyclone: has(table.peers, abi::PEERS_CYCLONEDDS),
             fast: has(table.peers, abi::PEERS_FASTDDS),
             zenoh: has(table.peers, abi::PEERS_ZENOH),
+            ros1: has(table.peers, abi::PEERS_ROS1),
             other: has(table.peers, abi::PEERS_OTHER),
         },
         sample_bytes_max: table.sample_bytes_max,

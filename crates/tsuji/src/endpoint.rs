@@ -129,7 +129,7 @@ impl EndpointCore {
             type_name: &self.type_name,
             type_hash: &self.type_hash,
             is_keyed: self.announces_keys(),
-            is_for_zenoh: self.session.network().speaks_zenoh(),
+            is_for_zenoh: self.session.network().speaks_to(tsuji_core::Interop::ZENOH),
         };
         if !self.session.speaks() {
             return announcement.for_tsuji();

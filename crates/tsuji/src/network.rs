@@ -103,7 +103,7 @@ impl Network {
             (None, Some(word)) => word.parse().map_err(|it| not_allowed(ENGINE, it))?,
             (None, None) => policy.engine(),
         };
-        if speaks_rtps(interop) {
+        if interop.contains(Interop::RTPS) {
             let why = "passed over; allowed: names and IPv4 addresses, without a port";
             let passed_over: Vec<String> = passed_over;
             lines.extend(passed_over.iter().map(|it| format!("ROS_STATIC_PEERS={it:?}: {why}")));
@@ -116,14 +116,9 @@ impl Network {
         Self { engine, ..self.clone() }
     }
 
-    /// The same, where Zenoh does not work.
-    pub(crate) fn without_zenoh(&self) -> Self {
-        let interop = match self.interop {
-            Interop::Both => Interop::Rtps,
-            Interop::Zenoh => Interop::None,
-            other => other,
-        };
-        Self { interop, ..self.clone() }
+    /// The same, where what speaks this does not work.
+    pub(crate) fn without(&self, wire: Interop) -> Self {
+        Self { interop: self.interop.without(wire), ..self.clone() }
     }
 
     /// What is said to engines and not obeyed, as lines for people.
@@ -190,17 +185,17 @@ impl Network {
 
     /// Whether foreign ROS 2 nodes on RTPS are spoken to.
     pub(crate) fn speaks_rtps(&self) -> bool {
-        speaks_rtps(self.interop)
+        self.speaks_to(Interop::RTPS)
     }
 
-    /// Whether foreign ROS 2 nodes on Zenoh are spoken to.
-    pub(crate) fn speaks_zenoh(&self) -> bool {
-        matches!(self.interop, Interop::Zenoh | Interop::Both)
+    /// Whether foreign nodes on this wire are spoken to.
+    pub(crate) fn speaks_to(&self, wire: Interop) -> bool {
+        self.interop.contains(wire)
     }
 
-    /// Whether any foreign ROS 2 nodes are.
+    /// Whether any foreign nodes are.
     pub(crate) fn speaks(&self) -> bool {
-        self.interop != Interop::None
+        self.interop != Interop::NONE
     }
 
     /// Whose formats are spoken.
@@ -265,16 +260,12 @@ fn is_of_ipv4(peer: &str) -> bool {
     !peer.contains([':', '[', ']', '%'])
 }
 
-fn speaks_rtps(interop: Interop) -> bool {
-    matches!(interop, Interop::Rtps | Interop::Both)
-}
-
 /// What there is of it, and why not more.
 fn offered(said: Interop, range: DiscoveryRange) -> (Interop, Option<&'static str>) {
     match (said, range) {
-        (Interop::None, _) => (Interop::None, None),
+        (Interop::NONE, _) => (Interop::NONE, None),
         (_, DiscoveryRange::Off) => (
-            Interop::None,
+            Interop::NONE,
             Some("ROS_AUTOMATIC_DISCOVERY_RANGE is OFF; no foreign ROS 2 node is spoken to"),
         ),
         (said, _) => (said, None),
@@ -364,13 +355,13 @@ mod tests {
     fn who_is_spoken_to_by_zenoh() {
         let check = |said: &str, expect: [bool; 3], without: Interop| {
             let network = asked(&[(INTEROP, said)]).network;
-            assert_eq!([network.speaks_rtps(), network.speaks_zenoh(), network.speaks()], expect);
-            assert_eq!(network.without_zenoh().interop(), without, "{said}");
+            assert_eq!([network.speaks_rtps(), network.speaks_to(Interop::ZENOH), network.speaks()], expect);
+            assert_eq!(network.without(Interop::ZENOH).interop(), without, "{said}");
         };
-        check("rtps", [true, false, true], Interop::Rtps);
-        check("zenoh", [false, true, true], Interop::None);
-        check("both", [true, true, true], Interop::Rtps);
-        check("none", [false, false, false], Interop::None);
+        check("rtps", [true, false, true], Interop::RTPS);
+        check("zenoh", [false, true, true], Interop::NONE);
+        check("both", [true, true, true], Interop::RTPS);
+        check("none", [false, false, false], Interop::NONE);
         let off = ("ROS_AUTOMATIC_DISCOVERY_RANGE", "OFF");
         let asked = asked(&[off, (INTEROP, "zenoh")]);
         assert!(!asked.network.speaks() && asked.lines.len() == 1, "{:?}", asked.lines);
@@ -378,12 +369,12 @@ mod tests {
 
     #[test]
     fn who_says_it() {
-        let none = Some(Interop::None);
+        let none = Some(Interop::NONE);
         let asked = ask(None, none, &[(INTEROP, "nonsense")]).unwrap();
         assert!(!asked.network.speaks_rtps());
         let error = ask(None, None, &[(INTEROP, "dds")]).unwrap_err();
-        let expect = "TSUJI_INTEROP: \"dds\" is not a kind of interop; allowed: rtps, zenoh, both, \
-                      none";
+        let expect = "TSUJI_INTEROP: \"dds\" is not a kind of interop; allowed: rtps, zenoh, ros1, \
+                      both, none";
         assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Invalid, expect));
         let error = ask(None, None, &[(ENGINE, "rustdds")]).unwrap_err();
         let expect = "TSUJI_RTPS_ENGINE: \"rustdds\" is not a known engine; allowed: cyclonedds, fastdds, \

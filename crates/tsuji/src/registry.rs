@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) use tsuji_core::flows::WireEngines;
-use tsuji_core::{Peers, Policy, Prefer, RtpsEngine, Scopes, Setting, TransportId};
+use tsuji_core::{Interop, Peers, Policy, Prefer, RtpsEngine, Scopes, Setting, TransportId};
 use tsuji_engine::{About, EngineTransport, IDLE_DEFAULT};
 use tsuji_platform::life::Life;
 use tsuji_platform::memory::Backing;
@@ -30,7 +30,7 @@ use crate::network::{Network, Reach};
 use crate::{Error, Result};
 
 /// Names of every transport that a policy may name, in this build or not.
-pub const KNOWN: &[&str] = &["inproc", "shm", "cyclonedds", "fastdds", "zenoh"];
+pub const KNOWN: &[&str] = &["inproc", "shm", "cyclonedds", "fastdds", "zenoh", "ros1"];
 
 /// What became of the transports of this build when a process started.
 pub(crate) struct Opened {
@@ -94,6 +94,7 @@ pub(crate) fn open(
     let interfaces = &interfaces::interfaces().unwrap_or_default();
     let plugins = Plugins { id, folder, folders: &folders, interfaces, policy };
     let (network, zenoh) = plugins.zenoh(asked);
+    let (network, ros1) = plugins.ros1(&network);
     let (network, speaking) = plugins.engine_of_wire(&network);
     let is_both = speaking.is_some() && network.engine() == RtpsEngine::Both;
     let wire_engines = is_both
@@ -112,7 +113,7 @@ pub(crate) fn open(
         Some(speaking) => Ok(speaking),
         None => plugins.known(PLUGIN_FAST, &network, Peers::TSUJI),
     };
-    for opened in plugins.declared(&network).into_iter().chain([fast, zenoh]) {
+    for opened in plugins.declared(&network).into_iter().chain([fast, zenoh]).chain(ros1) {
         match opened {
             Ok(it) => transports.push(Arc::new(it)),
             Err(it) => failed.push(it),
@@ -167,24 +168,20 @@ impl Plugins<'_> {
 
     /// The network as it comes out, and Zenoh.
     fn zenoh(&self, asked: &Network) -> (Network, Result<EngineTransport, Failed>) {
-        if !asked.speaks_zenoh() {
+        if !asked.speaks_to(Interop::ZENOH) {
             return (asked.clone(), self.known(PLUGIN_ZENOH, asked, Peers::TSUJI));
         }
         let opened = self.known_file(PLUGIN_ZENOH, asked, ZENOH);
-        let network = match &opened {
-            Ok(_) => asked.clone(),
-            Err(Failed { reason, .. }) => {
-                let network = asked.without_zenoh();
-                told::warn!(
-                    "interop={}, and not {}: foreign ROS 2 nodes on Zenoh are not met: {reason}; the \
-                     package tsuji-transport-zenoh installs its plug-in",
-                    network.interop(),
-                    asked.interop()
-                );
-                network
-            }
-        };
-        (network, opened)
+        (without_missing(asked, &opened, Interop::ZENOH, "foreign ROS 2 nodes on Zenoh"), opened)
+    }
+
+    /// The same with ROS 1, which only nodes of ROS 1 are met by.
+    fn ros1(&self, asked: &Network) -> (Network, Option<Result<EngineTransport, Failed>>) {
+        if !asked.speaks_to(Interop::ROS1) {
+            return (asked.clone(), None);
+        }
+        let opened = self.known_file(PLUGIN_ROS1, asked, ROS1);
+        (without_missing(asked, &opened, Interop::ROS1, "nodes of ROS 1"), Some(opened))
     }
 
     fn declared(&self, network: &Network) -> Vec<Result<EngineTransport, Failed>> {
@@ -304,7 +301,9 @@ impl Plugins<'_> {
         let known = self.interfaces;
         let is_on_wire = about.peers != Peers::TSUJI;
         let is_zenoh = about.id.as_str() == PLUGIN_ZENOH.0;
-        let reach = if is_zenoh { network.reach_of_foreign(known) } else { network.reach(known) };
+        // Who is met by a router or a master is not looked for by this host's interfaces.
+        let is_met = is_zenoh || about.id.as_str() == PLUGIN_ROS1.0;
+        let reach = if is_met { network.reach_of_foreign(known) } else { network.reach(known) };
         let mut reach = reaching(network.domain(), reach);
         let settings = self.policy.settings(&about.id).into_iter().flat_map(|it| &it.settings);
         // Those of the network tsuji itself obeys, as those of Cyclone DDS.
@@ -322,7 +321,7 @@ impl Plugins<'_> {
         if is_second {
             settings.retain(|(key, _)| key != MEET);
             settings.push((MEET.to_owned(), "host".to_owned()));
-        } else if is_on_wire && !is_zenoh {
+        } else if is_on_wire && !is_met {
             warn_if_alone(&reach, known);
         }
         let CycloneConfig { domain, no_multicast, .. } = reach;
@@ -342,8 +341,8 @@ impl Plugins<'_> {
             },
             hosts,
             no_multicast,
-            // Foreign nodes on Zenoh meet by a router, also on a host that has no other interface.
-            network: Some(Arc::new(PluginNetwork { reach, has_router: is_zenoh && is_on_wire })),
+            // That goes also on a host that has no other interface.
+            network: Some(Arc::new(PluginNetwork { reach, has_router: is_met && is_on_wire })),
             settings,
             ..PluginConfig::new(about, path, domain)
         }
@@ -379,17 +378,37 @@ const FAST: &str = "fastdds";
 
 /// The plug-ins that need no policy to be found, with the largest sample of each. The library of one is not loaded to be
 /// asked.
-const PLUGINS: [(&str, u64); 2] = [PLUGIN_FAST, PLUGIN_ZENOH];
+const PLUGINS: [(&str, u64); 3] = [PLUGIN_FAST, PLUGIN_ZENOH, PLUGIN_ROS1];
 const PLUGIN_FAST: (&str, u64) = (FAST, 1 << 30);
 const PLUGIN_ZENOH: (&str, u64) = ("zenoh", 1 << 29);
+const PLUGIN_ROS1: (&str, u64) = ("ros1", 1 << 30);
 
 /// Whom Fast DDS meets: `host` for participants of its own on this host.
 const MEET: &str = "meet";
 
-/// Who is met on the wire of RTPS, by Fast DDS beside another engine, and on that of Zenoh.
-const RTPS: Peers = Peers { zenoh: false, ..Peers::ALL };
+/// Who is met on the wire of RTPS, by Fast DDS beside another engine, on that of Zenoh, and beside a master of ROS 1.
+const RTPS: Peers = Peers::RTPS;
 const FAST_ALONE: Peers = Peers { tsuji: false, fast: true, ..Peers::TSUJI };
 const ZENOH: Peers = Peers { zenoh: true, ..Peers::TSUJI };
+const ROS1: Peers = Peers { tsuji: false, ros1: true, ..Peers::TSUJI };
+
+/// The network without a wire whose plug-in is missing, which is told.
+fn without_missing(
+    asked: &Network,
+    opened: &Result<EngineTransport, Failed>,
+    wire: Interop,
+    who: &str,
+) -> Network {
+    let Err(Failed { reason, .. }) = opened else { return asked.clone() };
+    let network = asked.without(wire);
+    told::warn!(
+        "interop={}, and not {}: {who} are not met: {reason}; the package tsuji-transport-{wire} \
+         installs its plug-in",
+        network.interop(),
+        asked.interop()
+    );
+    network
+}
 
 /// Where the memory that wakes threads comes from.
 pub(crate) fn bells_backing(policy: &Policy) -> Result<Backing> {
@@ -617,8 +636,6 @@ fn user_data(id: PeerId, place: Option<u64>, network: &Network, is_second: bool)
 mod tests {
     use super::*;
     use crate::network::Said;
-    use tsuji_core::Interop;
-
     #[test]
     fn when_subscriptions_are_shown() {
         let check = |text: &str, expect: [bool; 3]| {
@@ -742,7 +759,7 @@ mod tests {
             let said = user_data(PeerId([9; 16]), None, &asked.network, false);
             ParticipantUserData::parse(&said).unwrap()
         };
-        let (rtps, none) = (said(Interop::Rtps), said(Interop::None));
+        let (rtps, none) = (said(Interop::RTPS), said(Interop::NONE));
         assert_eq!((rtps.enclave.as_deref(), none.enclave), (Some("/robot"), None));
         assert_eq!(rtps.tsuji.as_ref().map(|it| it.process), Some([9; 16]));
         assert_eq!(rtps.tsuji, none.tsuji);

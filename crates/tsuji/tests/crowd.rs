@@ -36,7 +36,7 @@ fn instances() -> usize {
 }
 
 fn process(folder: &Folder, policy: &Path, number: usize) -> (Context, Node) {
-    let builder = Context::builder().runtime_dir(&folder.0).domain(DOMAIN).interop(Interop::None);
+    let builder = Context::builder().runtime_dir(&folder.0).domain(DOMAIN).interop(Interop::NONE);
     let context = builder.policy_file(policy).isolated().build().unwrap();
     let node = context.node(&format!("n{number}")).unwrap();
     (context, node)

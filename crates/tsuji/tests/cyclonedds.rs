@@ -102,7 +102,7 @@ fn pictures_arrive_whole_through_a_receive_buffer_that_is_too_small() {
     let _watchdog = Watchdog::start("a small receive buffer");
     let folder = Folder::new();
     let builder = Context::builder().runtime_dir(&folder.0).domain(house::DOMAIN);
-    let builder = builder.policy(policy()).interop(tsuji::Interop::Rtps);
+    let builder = builder.policy(policy()).interop(tsuji::Interop::RTPS);
     let context = builder.isolated().build().unwrap();
     let path = folder.0.join("policy.xml");
     std::fs::write(&path, POLICY).unwrap();

@@ -98,13 +98,13 @@ fn what_a_program_says_prevails() {
         let builder = Context::builder().runtime_dir(&folder.0).domain(house::DOMAIN);
         builder.interop(interop).build()
     };
-    let rtps = context(Interop::Rtps).unwrap();
-    assert_eq!(rtps.interop(), Interop::Rtps);
+    let rtps = context(Interop::RTPS).unwrap();
+    assert_eq!(rtps.interop(), Interop::RTPS);
     // As with another policy.
-    let error = context(Interop::None).unwrap_err();
+    let error = context(Interop::NONE).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
     assert!(error.to_string().contains("speaks to other ROS 2 nodes; allowed: "), "{error}");
-    assert_eq!(context(Interop::Rtps).unwrap().interop(), Interop::Rtps);
+    assert_eq!(context(Interop::RTPS).unwrap().interop(), Interop::RTPS);
 }
 
 #[test]

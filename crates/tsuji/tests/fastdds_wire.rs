@@ -200,7 +200,7 @@ fn calls_are_answered_whatever_links_the_halves_of_a_service_take() {
         };
         write(&file, "shm");
         let builder = Context::builder().runtime_dir(&folder.0).domain(side.domain);
-        let builder = builder.policy_file(&file).interop(Interop::Rtps).isolated();
+        let builder = builder.policy_file(&file).interop(Interop::RTPS).isolated();
         let change = move |link: &str| {
             write(&new, link);
             std::fs::rename(&new, &file).unwrap();
@@ -344,7 +344,7 @@ fn without_its_plugin_cyclone_dds_speaks() {
         let folder = Folder::new();
         let builder = Context::builder().runtime_dir(&folder.0).domain(84);
         let builder = builder.policy(policy.clone()).rtps_engine(engine);
-        let context = builder.interop(Interop::Rtps).isolated().build().unwrap();
+        let context = builder.interop(Interop::RTPS).isolated().build().unwrap();
         assert_eq!(context.rtps_engine(), RtpsEngine::CycloneDds);
         let told = log.with("Cyclone DDS speaks to foreign ROS 2 nodes");
         assert_eq!(told.len(), count, "{told:?}");

@@ -280,7 +280,7 @@ fn idle_wire_that_fails_blocks_nobody() {
         .runtime_dir(&folder.0)
         .domain(house::DOMAIN + 60)
         .policy(policy())
-        .interop(tsuji::Interop::Rtps);
+        .interop(tsuji::Interop::RTPS);
     let context = builder
         .transports(move |built| {
             let faulty: Vec<_> = built.into_iter().map(|it| Faulty::in_place_of(it, 1)).collect();

@@ -65,10 +65,10 @@ impl Side {
         );
         std::fs::write(&policy, text).unwrap();
         let builder = Context::builder().runtime_dir(&self.folder.0).domain(self.domain);
-        let builder = builder.policy_file(&policy).interop(Interop::Zenoh).isolated();
+        let builder = builder.policy_file(&policy).interop(Interop::ZENOH).isolated();
         let context = builder.build().unwrap();
         std::fs::remove_file(policy).unwrap();
-        assert_eq!(context.interop(), Interop::Zenoh);
+        assert_eq!(context.interop(), Interop::ZENOH);
         context
     }
 }

@@ -198,7 +198,7 @@ fn stays_on_the_wire(folder: &Folder) {
     let policy = tsuji_policy::load("test", text.as_bytes(), tsuji::KNOWN_TRANSPORTS).unwrap();
     // Nobody else is there, who would need the engine too.
     let builder = Context::builder().runtime_dir(&folder.0).domain(house::DOMAIN + 1);
-    let context = builder.policy(policy).interop(Interop::Rtps).isolated().build().unwrap();
+    let context = builder.policy(policy).interop(Interop::RTPS).isolated().build().unwrap();
     all_are(&context, "cyclonedds", EngineState::Running);
     let node = context.node("seen").unwrap();
     drop(node.create_publisher::<UInt64>("n", keep_all()).unwrap());

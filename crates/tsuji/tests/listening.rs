@@ -45,7 +45,7 @@ const ON_LOOPBACK: &[(&str, &str)] = &[("interfaces", "lo"), ("multicast", "true
 fn process(folder: &Folder, domain: u32, policy: &str) -> Context {
     let policy = tsuji_policy::load("test", policy.as_bytes(), KNOWN_TRANSPORTS).unwrap();
     let builder = Context::builder().runtime_dir(&folder.0).domain(domain).policy(policy);
-    builder.interop(Interop::Rtps).isolated().build().unwrap()
+    builder.interop(Interop::RTPS).isolated().build().unwrap()
 }
 
 fn activity(context: &Context) -> Option<String> {

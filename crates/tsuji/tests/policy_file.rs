@@ -38,7 +38,7 @@ fn file(rule: &str, link: &str) -> String {
 fn builder(folder: &Folder, path: &Path) -> ContextBuilder {
     log();
     let builder = Context::builder().runtime_dir(&folder.0).domain(house::DOMAIN);
-    builder.interop(Interop::None).policy_file(path)
+    builder.interop(Interop::NONE).policy_file(path)
 }
 
 /// A process with one flow, and the file that it follows.
@@ -338,7 +338,7 @@ fn contexts_of_one_process_follow_one_file() {
     // What is taken at the next start only keeps nobody out.
     fs::write(&path, silent("three").replace("none", "rtps")).unwrap();
     let three = builder(&path).build().unwrap();
-    assert_eq!(three.interop(), Interop::None);
+    assert_eq!(three.interop(), Interop::NONE);
     assert_eq!(three.policy().rules()[0].name.as_deref(), Some("three"));
     let other = folder.0.join("other.xml");
     fs::write(&other, silent("other")).unwrap();

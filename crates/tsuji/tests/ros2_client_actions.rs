@@ -56,7 +56,7 @@ fn context(folder: &Folder, domain: u32) -> Context {
         <set key="interfaces" value="lo"/><set key="multicast" value="true"/></transport></tsuji>"#;
     std::fs::write(&policy, text).unwrap();
     let builder = Context::builder().runtime_dir(&folder.0).domain(domain).policy_file(&policy);
-    let context = builder.interop(Interop::Rtps).isolated().build().unwrap();
+    let context = builder.interop(Interop::RTPS).isolated().build().unwrap();
     std::fs::remove_file(policy).unwrap();
     context
 }

@@ -145,7 +145,7 @@ fn soak_the_last_of_many_flows_is_as_the_first() {
     let many = std::env::var("TSUJI_FLOWS").ok().and_then(|it| it.parse().ok()).unwrap_or(20_000);
     let folder = Folder::new("many");
     // An engine takes the longer the more there is to tell others.
-    let builder = Context::builder().runtime_dir(&folder.0).interop(tsuji::Interop::None);
+    let builder = Context::builder().runtime_dir(&folder.0).interop(tsuji::Interop::NONE);
     let context = builder.isolated().build().unwrap();
     let node = context.node("many").unwrap();
     let flow = |number: usize| {

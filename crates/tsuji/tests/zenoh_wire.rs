@@ -68,12 +68,12 @@ impl Side {
 
     fn builder(&self, folder: &Folder) -> ContextBuilder {
         let builder = Context::builder().runtime_dir(&folder.0).domain(self.domain);
-        builder.policy(self.policy()).interop(Interop::Zenoh).isolated()
+        builder.policy(self.policy()).interop(Interop::ZENOH).isolated()
     }
 
     fn context(&self, folder: &Folder) -> Context {
         let context = self.builder(folder).build().unwrap();
-        assert_eq!(context.interop(), Interop::Zenoh);
+        assert_eq!(context.interop(), Interop::ZENOH);
         context
     }
 
@@ -426,8 +426,8 @@ fn one_publisher_feeds_nodes_on_dds_and_on_zenoh() {
     let Some(side) = Side::start(68) else { return };
     let _watchdog = Watchdog::start("both wires");
     let folder = Folder::new();
-    let context = side.builder(&folder).interop(Interop::Both).build().unwrap();
-    assert_eq!(context.interop(), Interop::Both);
+    let context = side.builder(&folder).interop(Interop::RTPS.and(Interop::ZENOH)).build().unwrap();
+    assert_eq!(context.interop(), Interop::RTPS.and(Interop::ZENOH));
     let node = context.node("talker").unwrap();
     let publisher = node.create_publisher::<Text>("ours", keep_all()).unwrap();
     let subscription = node.create_polled_subscription::<Text>("theirs", keep_all()).unwrap();
@@ -472,7 +472,7 @@ fn without_its_plugin_the_rest_speaks() {
     let mut draft: DraftPolicy = tsuji_policy::builtin_default().parts().clone();
     draft.transports.push(missing);
     let policy = Policy::new(draft).unwrap();
-    for (asked, came) in [(Interop::Both, Interop::Rtps), (Interop::Zenoh, Interop::None)] {
+    for (asked, came) in [(Interop::RTPS.and(Interop::ZENOH), Interop::RTPS), (Interop::ZENOH, Interop::NONE)] {
         let builder = Context::builder().runtime_dir(&folder.0).domain(69).policy(policy.clone());
         let context = builder.interop(asked).isolated().build().unwrap();
         assert_eq!(context.interop(), came);

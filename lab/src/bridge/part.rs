@@ -45,7 +45,7 @@ impl ChildPart for BridgePart {
 fn context(value: &Value) -> Result<Context, String> {
     let folder = Path::new(value["folder"].as_str().unwrap_or_default());
     let builder = match value["is_beside_ros"] == true {
-        true => Context::builder().runtime_dir(folder).interop(Interop::Rtps),
+        true => Context::builder().runtime_dir(folder).interop(Interop::RTPS),
         false => Route::Alone.context(folder),
     };
     builder.build().map_err(said)

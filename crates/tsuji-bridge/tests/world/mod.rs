@@ -62,7 +62,7 @@ impl World {
         // By the network the worlds of other tests would be met.
         let context = || {
             let builder = Context::builder().runtime_dir(&folder.0).domain(0);
-            builder.interop(Interop::None).isolated().build().unwrap()
+            builder.interop(Interop::NONE).isolated().build().unwrap()
         };
         let (serving, beside) = (context(), context());
         let place = Some(Place { address: [127, 0, 0, 1].into(), port: 0 });

@@ -36,7 +36,7 @@ const TO_NOBODY: &str = "no effect while no foreign ROS 2 node is spoken to";
 /// `interop` and `engine` are what came of what was asked for, where a context could be made.
 pub(super) fn examine(interop: Option<Interop>, engine: Option<RtpsEngine>) -> Vec<Finding> {
     let engine = engine.unwrap_or(RtpsEngine::CycloneDds);
-    let speaks_rtps = !matches!(interop, Some(Interop::None | Interop::Zenoh));
+    let speaks_rtps = interop.is_none_or(|it| it.contains(Interop::RTPS));
     let mut findings = vec![domain()];
     findings.extend(
         value("TSUJI_RUNTIME_DIR")
@@ -100,31 +100,46 @@ fn interop(said: Option<&str>, came: Option<Interop>, engine: RtpsEngine) -> Fin
         Some(asked) => format!("{asked}: obeyed"),
         None => "not set: as the policy says".to_owned(),
     };
-    let comes = match came {
-        Some(Interop::None) => "; no foreign ROS 2 node is spoken to".to_owned(),
-        Some(Interop::Zenoh) => "; foreign ROS 2 nodes are spoken to by Zenoh".to_owned(),
-        Some(it @ (Interop::Rtps | Interop::Both)) => {
-            let engine = product(engine);
-            let zenoh = if it == Interop::Both { ", and by Zenoh" } else { "" };
-            format!("; foreign ROS 2 nodes are spoken to by RTPS, with {engine}{zenoh}")
-        }
-        None => String::new(),
-    };
-    match asked {
-        Some(asked @ (Interop::Rtps | Interop::Both)) if came == Some(Interop::None) => {
+    let comes = came.map_or_else(String::new, |it| spoken_to(it, engine));
+    let is_off = matches!(came, Some(Interop::NONE));
+    let missing = |wire| asked.zip(came).is_some_and(|(asked, came)| asked.without(came).contains(wire));
+    let plugins = [(Interop::ZENOH, "over Zenoh"), (Interop::ROS1, "for ROS 1")];
+    let absent = plugins.iter().find(|(wire, _)| missing(*wire));
+    match (asked, absent) {
+        (Some(asked), _) if is_off && asked.contains(Interop::RTPS) => {
             let text = format!("{asked}: not obeyed while ROS_AUTOMATIC_DISCOVERY_RANGE is OFF");
             finding(NAME, State::Warning, text).mend("unset ROS_AUTOMATIC_DISCOVERY_RANGE")
         }
-        Some(asked @ (Interop::Zenoh | Interop::Both)) if came.is_some_and(|it| it != asked) => {
-            let why = match came {
-                Some(Interop::None) => ", or ROS_AUTOMATIC_DISCOVERY_RANGE is OFF",
-                _ => "",
-            };
-            let text = format!("{asked}: the plug-in over Zenoh is not found{why}{comes}");
-            finding(NAME, State::Warning, text).mend("install the package tsuji-transport-zenoh")
+        (Some(asked), Some((wire, plugin))) => {
+            let why = if is_off { ", or ROS_AUTOMATIC_DISCOVERY_RANGE is OFF" } else { "" };
+            let text = format!("{asked}: the plug-in {plugin} is not found{why}{comes}");
+            let mend = format!("install the package tsuji-transport-{wire}");
+            finding(NAME, State::Warning, text).mend(mend)
         }
         _ => finding(NAME, State::Good, format!("{from}{comes}")),
     }
+}
+
+/// Who is spoken to, as a clause.
+fn spoken_to(interop: Interop, engine: RtpsEngine) -> String {
+    if interop == Interop::NONE {
+        return "; no foreign ROS 2 node is spoken to".to_owned();
+    }
+    let mut by = Vec::new();
+    if interop.contains(Interop::RTPS) {
+        by.push(format!("by RTPS, with {}", product(engine)));
+    }
+    if interop.contains(Interop::ZENOH) {
+        by.push("by Zenoh".to_owned());
+    }
+    let mut parts = Vec::new();
+    if !by.is_empty() {
+        parts.push(format!("foreign ROS 2 nodes are spoken to {}", by.join(", and ")));
+    }
+    if interop.contains(Interop::ROS1) {
+        parts.push("nodes of ROS 1 by TCPROS".to_owned());
+    }
+    format!("; {}", parts.join("; "))
 }
 
 fn product(engine: RtpsEngine) -> &'static str {
@@ -374,25 +389,31 @@ mod tests {
             assert_eq!((finding.state, finding.found.as_str()), (state, text), "{said:?}");
             assert_eq!(finding.mend.is_some(), state != State::Good, "{finding:?}");
         };
-        let (rtps, none) = (Some(Interop::Rtps), Some(Interop::None));
+        let (rtps, none) = (Some(Interop::RTPS), Some(Interop::NONE));
         let by_rtps = "not set: as the policy says; foreign ROS 2 nodes are spoken to by RTPS, with \
                        Cyclone DDS";
         check(None, rtps, State::Good, by_rtps);
         let to_nobody = "none: obeyed; no foreign ROS 2 node is spoken to";
         check(Some("none"), none, State::Good, to_nobody);
-        let both = "both: the plug-in over Zenoh is not found; foreign ROS 2 nodes are spoken to by RTPS, \
+        let both = "rtps zenoh: the plug-in over Zenoh is not found; foreign ROS 2 nodes are spoken to by RTPS, \
                     with Cyclone DDS";
         check(Some("both"), rtps, State::Warning, both);
-        let both = "both: obeyed; foreign ROS 2 nodes are spoken to by RTPS, with Cyclone DDS, and by Zenoh";
-        check(Some("both"), Some(Interop::Both), State::Good, both);
+        let both = "rtps zenoh: obeyed; foreign ROS 2 nodes are spoken to by RTPS, with Cyclone DDS, and by Zenoh";
+        check(Some("both"), Some(Interop::RTPS.and(Interop::ZENOH)), State::Good, both);
         let zenoh = "zenoh: obeyed; foreign ROS 2 nodes are spoken to by Zenoh";
-        check(Some("zenoh"), Some(Interop::Zenoh), State::Good, zenoh);
+        check(Some("zenoh"), Some(Interop::ZENOH), State::Good, zenoh);
         let missing = "zenoh: the plug-in over Zenoh is not found, or ROS_AUTOMATIC_DISCOVERY_RANGE is OFF; \
                        no foreign ROS 2 node is spoken to";
         check(Some("zenoh"), none, State::Warning, missing);
+        let ros1 = "rtps ros1: obeyed; foreign ROS 2 nodes are spoken to by RTPS, with Cyclone DDS; nodes of \
+                    ROS 1 by TCPROS";
+        check(Some("rtps ros1"), Some(Interop::RTPS.and(Interop::ROS1)), State::Good, ros1);
+        let missing = "ros1: the plug-in for ROS 1 is not found, or ROS_AUTOMATIC_DISCOVERY_RANGE is OFF; no \
+                       foreign ROS 2 node is spoken to";
+        check(Some("ros1"), none, State::Warning, missing);
         let off = "rtps: not obeyed while ROS_AUTOMATIC_DISCOVERY_RANGE is OFF";
         check(Some("rtps"), none, State::Warning, off);
-        let wrong = "\"dds\" is not a kind of interop; allowed: rtps, zenoh, both, none";
+        let wrong = "\"dds\" is not a kind of interop; allowed: rtps, zenoh, ros1, both, none";
         check(Some("dds"), None, State::Broken, wrong);
     }
 
@@ -411,7 +432,7 @@ mod tests {
         let wrong = "\"fast\" is not a known engine; allowed: cyclonedds, fastdds, both";
         check("fast", true, cyclone, State::Broken, wrong);
         let by_fast = "rtps: obeyed; foreign ROS 2 nodes are spoken to by RTPS, with Fast DDS";
-        assert_eq!(interop(Some("rtps"), Some(Interop::Rtps), fast).found, by_fast);
+        assert_eq!(interop(Some("rtps"), Some(Interop::RTPS), fast).found, by_fast);
     }
 
     #[test]

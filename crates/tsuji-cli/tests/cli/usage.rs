@@ -136,6 +136,7 @@ fn every_command_has_help_with_an_example() {
         "run",
         "multicast send",
         "multicast receive",
+        "ros1 master",
         "component list",
         "component load",
         "component unload",

@@ -35,7 +35,7 @@ pub(crate) fn context_with(folder: &Folder, domain: u32, settings: &str) -> Cont
     );
     let policy = tsuji_policy::load("test", policy.as_bytes(), tsuji::KNOWN_TRANSPORTS).unwrap();
     let builder = Context::builder().runtime_dir(&folder.0).domain(domain).policy(policy);
-    builder.interop(tsuji::Interop::Rtps).isolated().build().unwrap()
+    builder.interop(tsuji::Interop::RTPS).isolated().build().unwrap()
 }
 
 /// A figure of the transport that reaches foreign nodes.
@@ -137,7 +137,7 @@ impl Plain {
         let about = About {
             id: TransportId::new("fastdds"),
             scopes: Scopes { intra: false, ..Scopes::ALL },
-            peers: Peers { zenoh: false, ..Peers::ALL },
+            peers: Peers::RTPS,
             sample_bytes_max: 1 << 30,
             relates: Relates::Beside,
         };

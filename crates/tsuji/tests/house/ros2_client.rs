@@ -65,7 +65,7 @@ impl Side {
         let policy =
             tsuji_policy::load("test", policy.as_bytes(), tsuji::KNOWN_TRANSPORTS).unwrap();
         let builder = Context::builder().runtime_dir(&folder.0).domain(self.domain).policy(policy);
-        builder.interop(Interop::Rtps).isolated()
+        builder.interop(Interop::RTPS).isolated()
     }
 
     pub(crate) fn context(self, folder: &Folder) -> Context {

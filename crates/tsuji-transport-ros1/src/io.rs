@@ -1,0 +1,563 @@
+//! The thread that serves all connections: it takes what comes, and sends what had to wait.
+
+use std::collections::HashMap;
+use std::io::{ErrorKind, Read as _};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsFd as _;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::buffer::spare_capacity;
+use tsuji_engine::{Arrived, Guid};
+use tsuji_platform::poll::{Poll, Ready};
+use tsuji_ros1::header::{HEADER_BYTES_MAX, Header};
+use tsuji_ros1::http;
+use tsuji_ros1::xmlrpc::{Call, Reply};
+use tsuji_transport::Bytes;
+
+use crate::SAMPLE_BYTES_MAX;
+use crate::link::{OutLink, Room};
+use crate::service::{Pending, now_ns};
+use crate::state::{Calls, ReaderCore, Shared, Target, prepare};
+use crate::topic::{AGREE_WITHIN, is_told};
+use crate::types::{Message, Service};
+
+const LISTENER: u64 = 0;
+const WAKER: u64 = 1;
+/// Numbers of connections begin behind this one.
+pub(crate) const KEYS_FROM: u64 = 1;
+
+/// Connections that are served, at most. Beyond it new ones are closed at once.
+const CONNECTIONS_MAX: usize = 8192;
+
+/// How long a connection of XML-RPC may be idle.
+const IDLE_MAX: Duration = Duration::from_secs(60);
+
+/// What is read of one connection before others have their turn.
+const TURN_BYTES: usize = 4 << 20;
+
+/// What is read at once, but for what is left of a large message.
+const READ_BYTES: usize = 64 << 10;
+
+/// A buffer that has grown further is given back once its message is taken.
+const KEPT_BYTES_MAX: usize = 16 << 20;
+
+/// A connection whose ends have agreed.
+pub(crate) struct Connection {
+    link: Arc<OutLink>,
+    kind: Kind,
+    frames: Frames,
+}
+
+/// What a connection is for.
+pub(crate) enum Kind {
+    /// Somebody calls the slave API of this process.
+    Slave(Slave),
+    /// A subscriber of ROS 1, which says nothing.
+    Subscriber,
+    /// A publisher of ROS 1.
+    Source { target: Target, reader: Arc<ReaderCore>, guid: Guid, message: Arc<Message> },
+    /// A client of ROS 1.
+    Caller { client: Guid, name: String, service: Arc<Service> },
+    /// A server of ROS 1.
+    Server {
+        target: Target,
+        reader: Arc<ReaderCore>,
+        server: Guid,
+        service: Arc<Service>,
+        pending: Pending,
+    },
+}
+
+/// Requests of XML-RPC.
+pub(crate) struct Slave {
+    received: Vec<u8>,
+    since: Instant,
+    is_closing: bool,
+}
+
+impl Connection {
+    pub(crate) fn new(link: Arc<OutLink>, kind: Kind) -> Self {
+        let before = usize::from(matches!(kind, Kind::Server { .. }));
+        Self { link, kind, frames: Frames::new(before) }
+    }
+}
+
+/// A connection that has not said what it is for.
+struct Greeting {
+    stream: TcpStream,
+    received: Vec<u8>,
+    wanted: usize,
+    until: Instant,
+}
+
+/// Messages with their lengths before them, and perhaps a byte before that, as they come.
+#[derive(Debug, Default)]
+struct Frames {
+    before: usize,
+    head: Vec<u8>,
+    body: Vec<u8>,
+    length: Option<usize>,
+}
+
+impl Frames {
+    fn new(before: usize) -> Self {
+        Self { before, ..Self::default() }
+    }
+
+    /// Bytes that are left of a message that has begun.
+    fn left(&self) -> usize {
+        self.length.map_or(0, |it| it.saturating_sub(self.body.len()))
+    }
+
+    /// Takes what has come, and hands out what is whole.
+    fn feed(
+        &mut self,
+        mut bytes: &[u8],
+        take: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> Result<(), String> {
+        loop {
+            if self.length.is_none() {
+                let wanted = self.before + 4 - self.head.len();
+                let (head, rest) = bytes.split_at(wanted.min(bytes.len()));
+                self.head.extend(head);
+                bytes = rest;
+                let Some(length) = self.head.get(self.before..).and_then(<[u8]>::first_chunk) else {
+                    return Ok(());
+                };
+                let length = u32::from_le_bytes(*length);
+                if SAMPLE_BYTES_MAX < length.into() {
+                    return Err(format!(
+                        "a message of {length} bytes; at most {SAMPLE_BYTES_MAX}"
+                    ));
+                }
+                self.length = Some(length as usize);
+            }
+            let (body, rest) = bytes.split_at(self.left().min(bytes.len()));
+            self.body.extend_from_slice(body);
+            bytes = rest;
+            if self.left() != 0 {
+                return Ok(());
+            }
+            take(&self.head[..self.before], &self.body);
+            self.length = None;
+            self.head.clear();
+            self.body.clear();
+            if KEPT_BYTES_MAX < self.body.capacity() {
+                self.body = Vec::new();
+            }
+        }
+    }
+
+    /// Reads once. Answers how much came; nothing where there is nothing now.
+    fn read(
+        &mut self,
+        mut stream: &TcpStream,
+        scratch: &mut [u8],
+        take: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> Result<Option<usize>, String> {
+        let told = |error: std::io::Error| match error.kind() {
+            ErrorKind::WouldBlock => Ok(None),
+            ErrorKind::Interrupted => Ok(Some(0)),
+            _ => Err(error.to_string()),
+        };
+        let left = self.left();
+        if left <= READ_BYTES {
+            return match stream.read(scratch) {
+                Ok(0) => Err("it has ended the connection".to_owned()),
+                Ok(length) => {
+                    self.feed(&scratch[..length], take)?;
+                    Ok(Some(length))
+                }
+                Err(error) => told(error),
+            };
+        }
+        // Where it belongs, without a copy. As it comes, so that a length that lies takes no memory.
+        self.body.reserve(left.min(self.body.len().max(1 << 20)));
+        let at = self.body.len();
+        match rustix::io::read(stream.as_fd(), spare_capacity(&mut self.body)) {
+            Ok(0) => Err("it has ended the connection".to_owned()),
+            Ok(length) => {
+                let beyond = length.saturating_sub(left);
+                let rest = self.body.split_off(at + length - beyond);
+                if beyond != 0 || self.left() == 0 {
+                    self.feed(&rest, take)?;
+                }
+                Ok(Some(length))
+            }
+            Err(error) => told(error.into()),
+        }
+    }
+}
+
+/// A message of ROS 1 as CDR; or what is wrong with it.
+pub(crate) fn received(message: &Message, bytes: &[u8]) -> Result<Bytes, String> {
+    let mut cdr = Vec::with_capacity(bytes.len() + bytes.len() / 8 + 64);
+    message.plan.to_cdr(bytes, &mut cdr).map_err(|error| error.to_string())?;
+    Ok(Bytes::copy_from(&cdr))
+}
+
+/// Serves connections until the participant leaves.
+pub(crate) fn run(shared: &Arc<Shared>, listener: &TcpListener) {
+    let mut io = Io {
+        shared,
+        connections: HashMap::new(),
+        greetings: HashMap::new(),
+        scratch: vec![0; READ_BYTES],
+        is_warned: false,
+    };
+    let mut events = Vec::new();
+    loop {
+        let timeout = io.timeout();
+        if let Err(error) = shared.poll.wait(timeout, &mut events) {
+            tracing::warn!("ros1: connections are not served any more: {error}");
+            return;
+        }
+        let mut state = shared.lock();
+        if state.is_leaving {
+            return;
+        }
+        let new = std::mem::take(&mut state.new_connections);
+        let to_close = std::mem::take(&mut state.to_close);
+        drop(state);
+        new.into_iter().for_each(|it| io.add(it));
+        for key in to_close {
+            if let Some(connection) = io.connections.remove(&key) {
+                io.end(connection, "it is not wanted any more");
+            }
+        }
+        for event in &events {
+            match event.key {
+                LISTENER => io.accept(listener),
+                WAKER => shared.waker.take(),
+                _ => io.serve(event),
+            }
+        }
+        io.expire();
+    }
+}
+
+/// Watches what the thread of connections begins with.
+pub(crate) fn watch(poll: &Poll, listener: &TcpListener, shared: &Shared) -> std::io::Result<()> {
+    poll.add(listener, LISTENER)?;
+    poll.add(&shared.waker, WAKER)
+}
+
+struct Io<'a> {
+    shared: &'a Arc<Shared>,
+    connections: HashMap<u64, Connection>,
+    greetings: HashMap<u64, Greeting>,
+    scratch: Vec<u8>,
+    is_warned: bool,
+}
+
+impl Io<'_> {
+    fn timeout(&self) -> Option<Duration> {
+        let now = Instant::now();
+        let greetings = self.greetings.values().map(|it| it.until);
+        let slaves = self.connections.values().filter_map(|it| match &it.kind {
+            Kind::Slave(slave) => Some(slave.since + IDLE_MAX),
+            _ => None,
+        });
+        let next = greetings.chain(slaves).min();
+        next.map(|it| it.saturating_duration_since(now) + Duration::from_millis(1))
+    }
+
+    fn add(&mut self, connection: Connection) {
+        match connection.link.watch() {
+            Ok(()) => drop(self.connections.insert(connection.link.key(), connection)),
+            Err(error) => self.end(connection, &error.to_string()),
+        }
+    }
+
+    fn accept(&mut self, listener: &TcpListener) {
+        // So many at once: others have their turn too.
+        for _ in 0..64 {
+            let (stream, _) = match listener.accept() {
+                Ok(it) => it,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(error) => {
+                    // Without descriptors it stays ready; what is there already is served meanwhile.
+                    if !std::mem::replace(&mut self.is_warned, true) {
+                        tracing::warn!("ros1: a connection is not taken: {error}");
+                    }
+                    std::thread::sleep(Duration::from_millis(10));
+                    return;
+                }
+            };
+            if CONNECTIONS_MAX <= self.connections.len() + self.greetings.len() {
+                if !std::mem::replace(&mut self.is_warned, true) {
+                    tracing::warn!("ros1: more than {CONNECTIONS_MAX} connections; others are closed");
+                }
+                continue;
+            }
+            let key = self.shared.lock().new_key();
+            if prepare(&stream).is_ok() && self.shared.poll.add(&stream, key).is_ok() {
+                let until = Instant::now() + AGREE_WITHIN;
+                let greeting = Greeting { stream, received: Vec::new(), wanted: 4, until };
+                self.greetings.insert(key, greeting);
+            }
+        }
+    }
+
+    fn expire(&mut self) {
+        let now = Instant::now();
+        self.greetings.retain(|_, it| now < it.until);
+        self.connections.retain(|_, it| match &it.kind {
+            Kind::Slave(slave) => {
+                now < slave.since + IDLE_MAX && !(slave.is_closing && it.link.is_done())
+            }
+            _ => true,
+        });
+    }
+
+    fn serve(&mut self, event: &Ready) {
+        if self.greetings.contains_key(&event.key) {
+            return self.greet(event.key);
+        }
+        let Some(mut connection) = self.connections.remove(&event.key) else { return };
+        if event.writable {
+            connection.link.flush();
+        }
+        let ended = match event.readable {
+            true => self.read(&mut connection).err(),
+            false => None,
+        };
+        match ended {
+            None => drop(self.connections.insert(event.key, connection)),
+            Some(why) => self.end(connection, &why),
+        }
+    }
+
+    /// Reads what a connection is for, and no byte more.
+    fn greet(&mut self, key: u64) {
+        let Some(mut greeting) = self.greetings.remove(&key) else { return };
+        loop {
+            let at = greeting.received.len();
+            greeting.received.resize(greeting.wanted, 0);
+            let read = greeting.stream.read(&mut greeting.received[at..]);
+            greeting.received.truncate(at + read.as_ref().copied().unwrap_or(0));
+            match read {
+                Ok(0) => return,
+                Ok(_) => (),
+                Err(error) if error.kind() == ErrorKind::Interrupted => (),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.greetings.insert(key, greeting);
+                    return;
+                }
+                Err(_) => return,
+            }
+            let Some(first) = greeting.received.first_chunk::<4>() else { continue };
+            if first.iter().all(|it| it.is_ascii_uppercase() || *it == b' ') {
+                return self.add_slave(key, greeting);
+            }
+            match Header::take(&greeting.received) {
+                Ok(Some((header, _))) => return self.agree(greeting.stream, header),
+                Ok(None) => greeting.wanted = 4 + u32::from_le_bytes(*first) as usize,
+                Err(error) => {
+                    tracing::warn!("ros1: a connection is refused: {error}");
+                    return;
+                }
+            }
+        }
+    }
+
+    fn add_slave(&mut self, key: u64, greeting: Greeting) {
+        let Greeting { stream, received, .. } = greeting;
+        let link = Arc::new(OutLink::new(stream, Arc::clone(&self.shared.poll), key));
+        let slave = Slave { received, since: Instant::now(), is_closing: false };
+        let mut connection = Connection::new(link, Kind::Slave(slave));
+        match self.read(&mut connection) {
+            Ok(()) => drop(self.connections.insert(key, connection)),
+            Err(why) => self.end(connection, &why),
+        }
+    }
+
+    fn agree(&mut self, stream: TcpStream, header: Header) {
+        // It is served by others from now on, under another number.
+        if self.shared.poll.remove(&stream).is_err() {
+            return;
+        }
+        self.shared.run(move |shared| {
+            if header.get("service").is_some() {
+                shared.accept_caller(stream, &header);
+            } else {
+                shared.accept_subscriber(stream, &header);
+            }
+        });
+    }
+
+    fn read(&mut self, connection: &mut Connection) -> Result<(), String> {
+        let Connection { link, kind, frames } = connection;
+        let (shared, scratch) = (self.shared, &mut self.scratch[..]);
+        match kind {
+            Kind::Slave(slave) => slave.read(shared, link, scratch),
+            // A subscriber says nothing, but may end.
+            Kind::Subscriber => turn(|| match link.stream().read(scratch) {
+                Ok(0) => Err("it has ended the connection".to_owned()),
+                Ok(length) => Ok(Some(length)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
+                Err(error) => Err(error.to_string()),
+            }),
+            Kind::Source { reader, guid, message, .. } => {
+                let mut is_news = false;
+                let mut take = |_: &[u8], frame: &[u8]| {
+                    is_news |= take_message(reader, *guid, message, frame);
+                };
+                let read = turn(|| frames.read(link.stream(), scratch, &mut take));
+                if is_news {
+                    reader.ear.data_available();
+                }
+                read
+            }
+            Kind::Caller { client, name, service } => {
+                let mut take = |_: &[u8], frame: &[u8]| {
+                    shared.take_request(link, *client, name, service, frame);
+                };
+                turn(|| frames.read(link.stream(), scratch, &mut take))
+            }
+            Kind::Server { reader, server, service, pending, .. } => {
+                let mut take = |ok: &[u8], frame: &[u8]| {
+                    let Some(number) = crate::lock(pending).pop_front() else { return };
+                    let reply = if ok == [0] { Err(frame) } else { Ok(frame) };
+                    shared.take_reply(reader, *server, service, number, reply);
+                };
+                turn(|| frames.read(link.stream(), scratch, &mut take))
+            }
+        }
+    }
+
+    fn end(&mut self, connection: Connection, why: &str) {
+        let Connection { link, kind, .. } = connection;
+        let key = link.key();
+        tracing::debug!(key, "ros1: a connection has ended: {why}");
+        // What still sends learns of it.
+        let _ = link.stream().shutdown(std::net::Shutdown::Both);
+        self.shared.change(|state, calls: &mut Calls| match kind {
+            Kind::Slave(_) => (),
+            Kind::Subscriber => state.lose_subscriber(&link, calls),
+            Kind::Source { target, .. } => state.lose_source(&target, key, calls),
+            Kind::Server { target, .. } => state.lose_server(&target, key, calls),
+            Kind::Caller { client, .. } => {
+                state.lose_caller(crate::graph::other_half(client), &link);
+            }
+        });
+    }
+}
+
+/// Reads until there is nothing, or others are to have their turn.
+fn turn(mut read: impl FnMut() -> Result<Option<usize>, String>) -> Result<(), String> {
+    let mut taken = 0;
+    while taken < TURN_BYTES {
+        match read()? {
+            Some(length) => taken += length,
+            None => return Ok(()),
+        }
+    }
+    Ok(())
+}
+
+/// Puts a message of a publisher of ROS 1 where it is taken from. Answers whether it is news.
+fn take_message(reader: &ReaderCore, guid: Guid, message: &Message, frame: &[u8]) -> bool {
+    let converted = received(message, frame);
+    let mut flow = crate::lock(&reader.flow);
+    let bytes = match converted {
+        Ok(bytes) => bytes,
+        Err(why) => {
+            flow.refused += 1;
+            let refused = flow.refused;
+            drop(flow);
+            if is_told(refused) {
+                let topic = reader.topic().map_or("", |(topic, _)| topic);
+                tracing::warn!(topic, refused, "ros1: a message is left out: {why}");
+            }
+            return false;
+        }
+    };
+    let Some(count) = flow.sources.get_mut(&guid) else { return false };
+    *count += 1;
+    let number = *count;
+    flow.arrived.push_back(Arrived {
+        writer: guid,
+        number,
+        source_ns: now_ns(),
+        is_headed: false,
+        related: None,
+        bytes,
+    });
+    true
+}
+
+impl Slave {
+    fn read(
+        &mut self,
+        shared: &Shared,
+        link: &Arc<OutLink>,
+        scratch: &mut [u8],
+    ) -> Result<(), String> {
+        loop {
+            match link.stream().read(scratch) {
+                Ok(0) => return Err("it has ended the connection".to_owned()),
+                Ok(length) => self.received.extend(&scratch[..length]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => (),
+                Err(error) => return Err(error.to_string()),
+            }
+            if http::HEAD_BYTES_MAX + http::BODY_BYTES_MAX < self.received.len() {
+                return Err("a request that is too long".to_owned());
+            }
+        }
+        loop {
+            let request = match http::take_request(&mut self.received) {
+                Ok(Some(request)) => request,
+                Ok(None) => return Ok(()),
+                Err(error) => {
+                    let response = http::encode_response(400, &error.to_string(), false);
+                    link.send(Arc::new(response), Room::All);
+                    return Err(error.to_string());
+                }
+            };
+            self.since = Instant::now();
+            let reply = match Call::parse(&request.body) {
+                Ok(call) => shared.answer(&call),
+                Err(error) => Reply::failure(-1, &error.to_string()),
+            };
+            let response = http::encode_response(200, &reply.encode(), request.keep_alive);
+            link.send(Arc::new(response), Room::All);
+            self.is_closing |= !request.keep_alive;
+        }
+    }
+}
+
+const _: () = assert!(HEADER_BYTES_MAX <= 16 << 20, "a header is read into memory at once");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fed(before: usize, parts: &[&[u8]]) -> Result<Vec<(Vec<u8>, Vec<u8>)>, String> {
+        let (mut frames, mut taken) = (Frames::new(before), Vec::new());
+        for part in parts {
+            frames.feed(part, &mut |head, body| taken.push((head.to_vec(), body.to_vec())))?;
+        }
+        Ok(taken)
+    }
+
+    #[test]
+    fn messages_come_whole_however_they_are_cut() {
+        let bytes = b"\x03\0\0\0abc\0\0\0\0\x01\0\0\0d";
+        let expect = [b"abc".to_vec(), Vec::new(), b"d".to_vec()].map(|it| (Vec::new(), it));
+        for at in 0..=bytes.len() {
+            assert_eq!(fed(0, &[&bytes[..at], &bytes[at..]]).unwrap(), expect, "cut at {at}");
+        }
+        let each: Vec<&[u8]> = bytes.chunks(1).collect();
+        assert_eq!(fed(0, &each).unwrap(), expect);
+        let answers = fed(1, &[b"\x01\x02\0\0\0", b"ok\0\x01\0\0\0!"]).unwrap();
+        assert_eq!(answers, [(vec![1], b"ok".to_vec()), (vec![0], b"!".to_vec())]);
+    }
+
+    #[test]
+    fn a_length_that_lies_is_refused() {
+        assert!(fed(0, &[&[0xff; 4]]).unwrap_err().contains("4294967295 bytes; at most"));
+    }
+}
