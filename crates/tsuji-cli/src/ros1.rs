@@ -209,47 +209,56 @@ fn master_at(at: SocketAddr) -> Option<i32> {
     reply.ros().ok()?.as_int()
 }
 
-/// Says what a node did, where it changed anything.
+/// Says what nodes did in a call, where it changed anything.
 fn tell(event: &server::Event<'_>, is_json: bool, out: &mut Output) -> io::Result<()> {
-    let Reply::Value(Value::Array(triple)) = event.reply else { return Ok(()) };
-    let (what, key) = match event.call.method.as_str() {
-        "registerPublisher" => ("+PUB", 1),
-        "unregisterPublisher" => ("-PUB", 1),
-        "registerSubscriber" => ("+SUB", 1),
-        "unregisterSubscriber" => ("-SUB", 1),
-        "registerService" => ("+SERVICE", 1),
-        "unregisterService" => ("-SERVICE", 1),
-        "setParam" => ("+PARAM", 1),
-        "deleteParam" => ("-PARAM", 1),
-        "subscribeParam" => ("+CACHEDPARAM", 2),
-        "unsubscribeParam" => ("-CACHEDPARAM", 2),
-        "shutdown" => ("SHUTDOWN", 1),
-        "system.multicall" => {
-            let count = triple.len();
-            return if is_json {
-                out.line(json!({ "event": "system.multicall", "calls": count }))
-            } else {
-                out.line(format_args!("MULTICALL of {count} calls"))
-            };
-        }
+    let Reply::Value(Value::Array(answers)) = event.reply else { return Ok(()) };
+    let call = event.call;
+    if call.method != "system.multicall" {
+        return tell_one(&call.method, &call.params, answers, is_json, out);
+    }
+    let calls = call.params.first().and_then(Value::as_array).unwrap_or_default();
+    for (call, answer) in calls.iter().zip(answers) {
+        let method = call.member("methodName").and_then(Value::as_str).unwrap_or_default();
+        let params = call.member("params").and_then(Value::as_array).unwrap_or_default();
+        let answer = answer.as_array().and_then(|it| it.first()?.as_array());
+        tell_one(method, params, answer.unwrap_or_default(), is_json, out)?;
+    }
+    Ok(())
+}
+
+fn tell_one(
+    method: &str,
+    params: &[Value],
+    answer: &[Value],
+    is_json: bool,
+    out: &mut Output,
+) -> io::Result<()> {
+    // Where the name stands, and the address, if there is one.
+    let (what, name, uri) = match method {
+        "registerPublisher" => ("+PUB", 1, Some(3)),
+        "unregisterPublisher" => ("-PUB", 1, Some(2)),
+        "registerSubscriber" => ("+SUB", 1, Some(3)),
+        "unregisterSubscriber" => ("-SUB", 1, Some(2)),
+        "registerService" => ("+SERVICE", 1, Some(2)),
+        "unregisterService" => ("-SERVICE", 1, Some(2)),
+        "setParam" => ("+PARAM", 1, None),
+        "deleteParam" => ("-PARAM", 1, None),
+        "subscribeParam" => ("+CACHEDPARAM", 2, Some(1)),
+        "unsubscribeParam" => ("-CACHEDPARAM", 2, Some(1)),
         _ => return Ok(()),
     };
-    if triple.first() != Some(&Value::Int(1)) {
+    if answer.first() != Some(&Value::Int(1)) {
         return Ok(());
     }
-    let text = |index| event.call.params.get(index).and_then(Value::as_str).unwrap_or_default();
-    let (node, name, uri) = (text(0), text(key), text(event.call.params.len().max(1) - 1));
-    if is_json {
-        let mut line = json!({ "event": event.call.method, "node": node, "name": name });
-        if uri.contains("://") && uri != name {
-            line["uri"] = json!(uri);
+    let text = |index: usize| params.get(index).and_then(Value::as_str).unwrap_or_default();
+    let (node, name) = (text(0), text(name));
+    match (uri.map(text), is_json) {
+        (Some(uri), false) => out.line(format_args!("{what} {name} by {node} at {uri}")),
+        (None, false) => out.line(format_args!("{what} {name} by {node}")),
+        (Some(uri), true) => {
+            out.line(json!({ "event": method, "node": node, "name": name, "uri": uri }))
         }
-        return out.line(line);
-    }
-    if uri.starts_with("http://") && uri != name {
-        out.line(format_args!("{what} {name} by {node} at {uri}"))
-    } else {
-        out.line(format_args!("{what} {name} by {node}"))
+        (None, true) => out.line(json!({ "event": method, "node": node, "name": name })),
     }
 }
 

@@ -35,8 +35,8 @@ pub const MESSAGE_BYTES_MAX: usize = 1_000_000_000;
 /// Fields that a plan may look at. Types of more are refused, which bounds the time and memory that a plan takes.
 pub const PLAN_FIELDS_MAX: usize = 1 << 16;
 
-/// Bytes that elements without bytes in ROS 1, such as those of `std_msgs/Empty[]`, may have in CDR together. A list of more
-/// is refused, because its count alone says how much memory it takes.
+/// Bytes that the elements without bytes in ROS 1, such as those of `std_msgs/Empty[]`, may have in CDR, in all lists of a
+/// message together. More are refused, because their count alone says how much memory they take.
 pub const EMPTY_ELEMENTS_BYTES_MAX: usize = 1 << 20;
 
 /// Converts messages of one type between ROS 1's form and CDR.

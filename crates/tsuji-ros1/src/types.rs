@@ -271,10 +271,6 @@ impl<'a> Builder<'a> {
         if !is_message_name(name) {
             return Err(TypeError::Name(name.into()));
         }
-        if self.open.iter().any(|open| open == name) {
-            let path = [&self.open.join(" > "), name].join(" > ");
-            return Err(TypeError::Cycle { path });
-        }
         if NESTING_MAX <= self.open.len() {
             return Err(TypeError::too_deep(name));
         }
@@ -288,6 +284,10 @@ impl<'a> Builder<'a> {
     fn used(&mut self, name: &str) -> Result<MessageType, TypeError> {
         if let Some(known) = self.known.get(name) {
             return Ok(known.clone());
+        }
+        if self.open.iter().any(|open| open == name) {
+            let path = [&self.open.join(" > "), name].join(" > ");
+            return Err(TypeError::Cycle { path });
         }
         let used_by = || self.open.last().cloned().unwrap_or_default();
         let text = match (self.find)(name) {

@@ -1,4 +1,6 @@
 //! What the master decides, and that it is what `rosmaster` would.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -484,6 +486,5 @@ fn it_decides_as_rosmaster_does() {
         }
         counts[usize::try_from(ours.0 + 1).unwrap()] += 1;
     }
-    eprintln!("3000 calls alike: {counts:?} of code -1, 0, 1");
-    assert!(counts[2] > 1000);
+    assert!(counts[2] > 1000, "calls of code -1, 0, 1: {counts:?}");
 }

@@ -1,7 +1,9 @@
 //! Types of ROS 1 against what Debian's packages of ROS 1 have, and the rules of the mapping.
 
+use std::collections::HashMap;
 use tsuji_interfaces::Shipped;
-use tsuji_msg::TypeSet;
+use tsuji_msg::{TypeSet, load_full_text};
+use tsuji_ros1::convert::Plan;
 use tsuji_ros1::mapping::Mapping;
 use tsuji_ros1::types::{MessageType, ServiceType, TypeError};
 
@@ -224,4 +226,315 @@ fn every_shipped_message_has_a_definition_in_ros1() {
             Err(error) => panic!("{name}: {error}"),
         }
     }
+}
+
+const TRICKY: &str = "# head
+Header   header # c
+string TEXT= a # b = c \nint32  X = -16 # sixteen
+Part[2] parts
+
+float64[] Values
+bool ON=True
+duration[3] d
+byte b
+char c
+================================================================================
+MSG: std_msgs/Header
+uint32 seq
+time stamp
+string frame_id
+
+================================================================================
+MSG: my_msgs/Part
+int8 a";
+
+#[test]
+fn definitions_are_read_as_ros1_reads_them() {
+    let ty = MessageType::parse("my_msgs/Tricky", TRICKY).expect("a definition");
+    assert_eq!(ty.md5(), "9f7690f1ca39ca04b4985482b21e3b29");
+    assert_eq!(ty.definition(), TRICKY);
+
+    // A service has one sum for both parts.
+    let text = "int64 a\nint64 b\n---\nint64 sum\n";
+    let service = ServiceType::parse("rospy_tutorials/AddTwoInts", text, &|_| None).expect("one");
+    assert_eq!(service.md5, "6a2e34150c00229791cc89ff309fff21");
+    let find = |name: &str| (name == "my_msgs/Part").then(|| "int8 a".to_owned());
+    let service = ServiceType::parse("my_msgs/Do", "---\nPart part", &find).expect("a service");
+    assert!(service.response.definition().ends_with("MSG: my_msgs/Part\nint8 a"));
+}
+
+#[test]
+fn bad_definitions_are_refused_with_a_reason() {
+    let error = |text: &str| MessageType::parse("my_msgs/A", text).expect_err(text).to_string();
+    let shown = [
+        (
+            "int8 a\nfoo\n",
+            "my_msgs/A: line 2: `foo` is no field; allowed: TYPE NAME, TYPE NAME=VALUE, # COMMENT",
+        ),
+        (
+            "int8 1a",
+            "my_msgs/A: line 1: `1a` is not a name; allowed: a letter, then letters, digits and underscores",
+        ),
+        (
+            "int8 a b",
+            "my_msgs/A: line 1: `a b` is not a name; allowed: a letter, then letters, digits and underscores",
+        ),
+        (
+            "int8 a\nint9 a",
+            "my_msgs/A: line 2: the name `a` is there already; allowed: each name at most once",
+        ),
+        (
+            "time X=1",
+            "my_msgs/A: line 1: `time` is not a type for a constant; allowed: numbers, bool, byte, char and string",
+        ),
+        ("B b", "no ROS 1 definition of my_msgs/B, which my_msgs/A uses"),
+        (
+            "B b\n===\nMSG: my_msgs/B\nA a",
+            "a message contains itself: my_msgs/A > my_msgs/B > my_msgs/A",
+        ),
+        (
+            "int8[4000000000] a",
+            "my_msgs/A: one message has at least 4000000000 bytes; allowed: at most 268435456 bytes",
+        ),
+    ];
+    for (text, expected) in shown {
+        assert_eq!(error(text), expected);
+    }
+    for text in [
+        "int8[-1] a",
+        "int8[][] a",
+        "int8[a] a",
+        "int8[ a",
+        "int8[99999999999] a",
+        "a/b/c d",
+        "/ a",
+    ] {
+        assert!(error(text).contains("is not a type; allowed: a built-in type"), "{text}");
+    }
+    for name in ["", "A", "a/", "/A", "a/b/C", "a/1", "a/B c"] {
+        let error = MessageType::parse(name, "int8 a").expect_err("no name");
+        assert_eq!(error, TypeError::Name(name.into()));
+    }
+    assert!(ServiceType::parse("a/B", "int8 a", &|_| None).is_err());
+    assert!(ServiceType::parse("a/B", "---\n---\n", &|_| None).is_err());
+    assert!(matches!(
+        MessageType::parse("a/B", &" ".repeat(2 << 20)),
+        Err(TypeError::Limit { .. })
+    ));
+
+    let mut deep = "T0 a\n".to_owned();
+    for at in 0..40 {
+        deep.push_str(&format!("===\nMSG: my_msgs/T{at}\nT{} a\n", at + 1));
+    }
+    deep.push_str("===\nMSG: my_msgs/T40\nint8 a\n");
+    assert!(error(&deep).contains("messages are nested deeper; allowed: at most 32 levels"));
+}
+
+/// Many uses of few types, which would be a text without end if each use were written out.
+#[test]
+fn a_type_that_is_used_often_is_built_once() {
+    let mut text = "T0[] a\nT0[] b\n".to_owned();
+    for at in 0..29 {
+        text.push_str(&format!("===\nMSG: my_msgs/T{at}\nT{0}[] a\nT{0}[] b\n", at + 1));
+    }
+    text.push_str("===\nMSG: my_msgs/T29\nint8 a\n");
+    let ty = MessageType::parse("my_msgs/A", &text).expect("a definition");
+    assert_eq!(ty.definition().matches("MSG:").count(), 30);
+    let ros2 = load_full_text("my_msgs/msg/A", &text).expect("a definition of ROS 2 too");
+    let error = Plan::new(&ty, &ros2, &Mapping::builtin()).expect_err("too many fields");
+    assert_eq!(
+        error.to_string(),
+        "my_msgs/msg/A: the type has too many fields; allowed: at most 65536"
+    );
+}
+
+#[test]
+fn what_ros1_has_not_is_named() {
+    let mapping = Mapping::builtin();
+    let of = |text: &str| {
+        let ros2 = load_full_text("my_msgs/msg/A", text).expect("a definition");
+        MessageType::from_ros2(&ros2, &mapping)
+    };
+    let error = of("int8 a\nwstring[] b\n").expect_err("a wstring");
+    assert_eq!(error.to_string(), "my_msgs/msg/A: field `b`: ROS 1 has no wstring");
+    let ty = of(
+        "int8 X=0x10 # hex\nbool Z=true\nint8 N=-3\nfloat32 F=1e3\nstring Y=\"a b\"\nstring<=3[<=2] b [\"x\"]\nint8[2] c [1, 2]\n",
+    );
+    let ty = ty.expect("a type of ROS 1");
+    assert_eq!(
+        ty.definition(),
+        "int8 X=16\nbool Z=True\nint8 N=-3\nfloat32 F=1e3\nstring Y=a b\nstring[] b\nint8[2] c\n"
+    );
+}
+
+#[test]
+fn names_belong_together() {
+    let mapping = Mapping::builtin();
+    let pairs = [
+        ("std_msgs/String", "std_msgs/msg/String"),
+        ("my_msgs/Any", "my_msgs/msg/Any"),
+        ("std_msgs/Time", "builtin_interfaces/msg/Time"),
+        ("std_msgs/Duration", "builtin_interfaces/msg/Duration"),
+        ("rosgraph_msgs/Log", "rcl_interfaces/msg/Log"),
+        ("rosgraph_msgs/Clock", "rosgraph_msgs/msg/Clock"),
+        ("tf2_msgs/TFMessage", "tf2_msgs/msg/TFMessage"),
+    ];
+    for (ros1, ros2) in pairs {
+        assert_eq!(mapping.message_to_ros2(ros1).as_deref(), Some(ros2));
+        assert_eq!(mapping.message_to_ros1(ros2).as_deref(), Some(ros1));
+    }
+    assert_eq!(mapping.message_to_ros2("tf/tfMessage").as_deref(), Some("tf2_msgs/msg/TFMessage"));
+    assert_eq!(mapping.service_to_ros2("std_srvs/Empty").as_deref(), Some("std_srvs/srv/Empty"));
+    assert_eq!(mapping.service_to_ros1("std_srvs/srv/Empty").as_deref(), Some("std_srvs/Empty"));
+    for name in ["", "*", "String", "a/b/c", "my_msgs/lower", "A/B", "std_msgs/msg/String"] {
+        assert_eq!(mapping.message_to_ros2(name), None, "{name}");
+        assert_eq!(mapping.service_to_ros2(name), None, "{name}");
+    }
+    for name in ["", "String", "a/b/c/d", "std_srvs/srv/Empty", "a/action/B"] {
+        assert_eq!(mapping.message_to_ros1(name), None, "{name}");
+    }
+    assert_eq!(mapping.service_to_ros1("std_msgs/msg/String"), None);
+}
+
+#[test]
+fn rules_of_users_win() {
+    let mut mapping = Mapping::builtin();
+    let rules = "
+# As in the documentation of ros1_bridge.
+-
+  ros1_package_name: 'my_msgs'
+  ros1_message_name: 'Grip'
+  ros2_package_name: 'my_interfaces'
+  ros2_message_name: 'Gripper'
+  fields_1_to_2:
+    maxForce: 'max_force'
+-
+  enable_foreign_mappings: true
+  ros1_package_name: 'my_msgs'
+  ros2_package_name: 'my_interfaces'
+-
+  ros1_package_name: 'my_msgs'
+  ros1_service_name: 'Act'
+  ros2_package_name: 'other_interfaces'
+  ros2_service_name: 'Do'
+  request_fields_1_to_2: {Force: force}
+";
+    mapping.add("rules.yaml", rules).expect("rules");
+    let to_ros2 = |name: &str| mapping.message_to_ros2(name).expect("a name");
+    assert_eq!(to_ros2("my_msgs/Grip"), "my_interfaces/msg/Gripper");
+    assert_eq!(to_ros2("my_msgs/Other"), "my_interfaces/msg/Other");
+    assert_eq!(
+        mapping.message_to_ros1("my_interfaces/msg/Gripper").as_deref(),
+        Some("my_msgs/Grip")
+    );
+    assert_eq!(mapping.service_to_ros2("my_msgs/Act").as_deref(), Some("other_interfaces/srv/Do"));
+    assert_eq!(mapping.service_to_ros1("my_interfaces/srv/Any").as_deref(), Some("my_msgs/Any"));
+
+    let text = "Gripper[] all\n===\nMSG: my_interfaces/Gripper\nfloat64 max_force\nint8 id\n";
+    let ros2 = load_full_text("my_interfaces/msg/Pair", text).expect("a definition");
+    let ty = MessageType::from_ros2(&ros2, &mapping).expect("a type of ROS 1");
+    let expected = "my_msgs/Grip[] all\n\n@SEP@\nMSG: my_msgs/Grip\nfloat64 maxForce\nint8 id\n";
+    assert_eq!(ty.definition(), expected.replace("@SEP@", &"=".repeat(80)));
+    Plan::new(&ty, &ros2, &mapping).expect("types that convert");
+
+    let texts = HashMap::from([(
+        "other_interfaces/srv/Do".to_owned(),
+        "float64 force\n---\nbool done\n".to_owned(),
+    )]);
+    let ros2 = TypeSet::new(texts).load_service("other_interfaces/srv/Do").expect("a service");
+    let service = ServiceType::from_ros2(&ros2, &mapping).expect("a service of ROS 1");
+    assert_eq!(service.name, "my_msgs/Act");
+    assert_eq!(service.request.definition(), "float64 Force\n");
+    Plan::new(&service.request, &ros2.request, &mapping).expect("types that convert");
+
+    // A later file wins, and one may state what ROS 1 has.
+    let rules = "
+- ros1_package_name: my_msgs
+  ros1_message_name: Grip
+  ros2_package_name: my_interfaces
+  ros2_message_name: Gripper
+  fields_1_to_2: {inner.force: max_force}
+";
+    mapping.add("more.yaml", rules).expect("rules");
+    let ros2 = load_full_text("my_interfaces/msg/Pair", text).expect("a definition");
+    let error = MessageType::from_ros2(&ros2, &mapping).expect_err("a field of a field");
+    assert_eq!(
+        error.to_string(),
+        "my_interfaces/msg/Gripper: field `max_force`: a mapping rule has `inner.force` of my_msgs/Grip for it; \
+         such a rule needs the key `ros1_definition`"
+    );
+    let stated = format!("{rules}  ros1_definition: |\n    geometry_msgs/Wrench inner\n");
+    mapping.add("more.yaml", &stated).expect("rules");
+    let error = MessageType::from_ros2(&ros2, &mapping).expect_err("a type that is not there");
+    assert_eq!(
+        error.to_string(),
+        "no ROS 1 definition of geometry_msgs/Wrench, which my_msgs/Grip uses"
+    );
+    mapping.add("empty.yaml", "").expect("no rules at all");
+}
+
+#[test]
+fn bad_rules_are_refused_with_a_reason() {
+    let mut mapping = Mapping::builtin();
+    let mut error = |text: &str| mapping.add("r.yaml", text).expect_err(text).to_string();
+    let both = "- ros1_package_name: a\n  ros2_package_name: b\n";
+    let message = format!("{both}  ros1_message_name: A\n  ros2_message_name: B\n");
+    let shown = [
+        ("a: b", "r.yaml: line 1, column 1: found a mapping; allowed: a list of mapping rules"),
+        ("- a", "r.yaml: line 1, column 3: found `a`; allowed: a mapping rule: a mapping of keys"),
+        (
+            "- ros1_package_name: a\n",
+            "r.yaml: line 1, column 3: found a rule without `ros2_package_name`; allowed: rules that name both packages",
+        ),
+        (
+            "- ros1_package_name: a\n  ros2_package_name: B\n",
+            "r.yaml: line 2, column 22: found `B`; allowed: the name of a package of ROS 2",
+        ),
+    ];
+    for (text, expected) in shown {
+        assert_eq!(error(text), expected);
+    }
+    let shown = [
+        (
+            "  ros1_message_name: A\n",
+            "r.yaml: line 3, column 22: found a rule with only one of `ros1_message_name` and `ros2_message_name`; \
+             allowed: both or none",
+        ),
+        (
+            "  fields_1_to_2: {a: b}\n",
+            "r.yaml: line 3, column 3: found the key `fields_1_to_2`; allowed: no more than the names of the packages, \
+             or the names of a message or service",
+        ),
+    ];
+    for (text, expected) in shown {
+        assert_eq!(error(&format!("{both}{text}")), expected);
+    }
+    let wrong = error(&format!("{both}  colour: red\n"));
+    assert!(wrong.starts_with(
+        "r.yaml: line 3, column 3: found the key `colour`; allowed: ros1_package_name, "
+    ));
+    let shown = [
+        (
+            "  fields_1_to_2: [a]\n",
+            "found a sequence; allowed: a mapping from fields of ROS 1 to fields of ROS 2",
+        ),
+        (
+            "  fields_1_to_2: {a.: b}\n",
+            "found `a.`; allowed: a field such as `stamp` or `header.stamp`",
+        ),
+        (
+            "  fields_1_to_2: {a: b, c: b}\n",
+            "found the ROS 2 field `b` again; allowed: each field at most once",
+        ),
+        ("  values_1_to_2: {a: {1: x}}\n", "found `1`: `x`; allowed: for each field whole numbers"),
+        (
+            "  request_fields_1_to_2: {a: b}\n",
+            "found the key `request_fields_1_to_2`; allowed: in this rule fields_1_to_2",
+        ),
+    ];
+    for (text, expected) in shown {
+        let wrong = error(&format!("{message}{text}"));
+        assert!(wrong.contains(expected) && wrong.starts_with("r.yaml: line 5, "), "{wrong}");
+    }
+    assert!(error("- [").starts_with("r.yaml: line 1"));
 }

@@ -1,4 +1,5 @@
 //! Values go round, and no bytes do harm.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use proptest::prelude::*;
 use tsuji_ros1::http::{HttpError, encode_request, encode_response, take_request, take_response};

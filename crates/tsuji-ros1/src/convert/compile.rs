@@ -391,6 +391,9 @@ impl Compiler<'_> {
             Counts { source, target }
         } else {
             let source = match one.shape {
+                Shape1::Array(count) if min1 == 0 && !matches!(two.ty.shape, Shape::Array(_)) => {
+                    SourceCount::Empty { count: count as usize, target_min: min2 }
+                }
                 Shape1::Array(count) => SourceCount::Fixed(count as usize),
                 _ => SourceCount::Read { min: min1, target_min: min2 },
             };

@@ -107,6 +107,11 @@ pub(super) struct Counts {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum SourceCount {
     Fixed(usize),
+    /// There are so many, which have no bytes, and have so many each on the other side.
+    Empty {
+        count: usize,
+        target_min: usize,
+    },
     /// A count is read. An element has so many bytes at least, on either side.
     Read {
         min: usize,
@@ -249,6 +254,10 @@ impl Program {
     ) -> Result<usize, ConvertError> {
         let count = match counts.source {
             SourceCount::Fixed(count) => count,
+            SourceCount::Empty { count, target_min } => {
+                state.expect(count, 0, target_min)?;
+                count
+            }
             SourceCount::Read { min, target_min } => {
                 if TO_ROS1 {
                     state.align_source(4);

@@ -15,6 +15,8 @@ pub(super) struct State<'a> {
     /// Whether the source is big endian.
     pub(super) is_big: bool,
     pub(super) seq: u32,
+    /// Bytes that elements without bytes may still have on the other side.
+    empty_left: usize,
 }
 
 /// A number between its two types.
@@ -34,7 +36,16 @@ impl<'a> State<'a> {
     ) -> Self {
         // In most messages either form has about as many bytes as the other.
         out.reserve(source.len().min(MESSAGE_BYTES_MAX));
-        Self { source, at: 0, origin: out.len(), out, slots: vec![0; slots], is_big, seq }
+        Self {
+            source,
+            at: 0,
+            origin: out.len(),
+            out,
+            slots: vec![0; slots],
+            is_big,
+            seq,
+            empty_left: EMPTY_ELEMENTS_BYTES_MAX,
+        }
     }
 
     fn left(&self) -> usize {
@@ -83,18 +94,19 @@ impl<'a> State<'a> {
     /// Checks that so many elements can follow, of which each has so many bytes at least on either side.
     #[inline]
     pub(super) fn expect(
-        &self,
+        &mut self,
         claimed: usize,
         min: usize,
         target_min: usize,
     ) -> Result<(), ConvertError> {
         let left = self.left();
         if min == 0 {
-            let bytes = claimed.checked_mul(target_min.max(1));
-            return match bytes.is_some_and(|bytes| bytes <= EMPTY_ELEMENTS_BYTES_MAX) {
-                true => Ok(()),
-                false => Err(self.error(ConvertProblem::EmptyElements { claimed })),
+            let bytes = claimed.saturating_mul(target_min.max(1));
+            let Some(left) = self.empty_left.checked_sub(bytes) else {
+                return Err(self.error(ConvertProblem::EmptyElements { claimed }));
             };
+            self.empty_left = left;
+            return Ok(());
         }
         match claimed.checked_mul(min).is_some_and(|bytes| bytes <= left) {
             true => Ok(()),

@@ -153,15 +153,24 @@ fn type_of(field: &Field, owner: &str, mapping: &Mapping) -> Result<String, Type
     })
 }
 
-/// The value of a constant in the words of its definition, which the MD5 sum is of.
+/// The value of a constant in the words of its definition, which the MD5 sum is of, unless ROS 1 does not know them.
 fn constant_value(constant: &Constant, text: &str) -> String {
-    if let Literal::Text(value) = &constant.value {
-        return value.clone();
-    }
     let written = text.lines().find_map(|line| {
         let (left, value) = line.split('#').next()?.split_once('=')?;
         let is_it = left.split_whitespace().nth(1) == Some(constant.name.as_str());
         is_it.then(|| value.trim().to_owned())
     });
-    written.unwrap_or_else(|| constant.value.to_string())
+    let is_decimal = |word: &String| {
+        let digits = word.strip_prefix(['-', '+']).unwrap_or(word);
+        !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    match &constant.value {
+        Literal::Text(value) => value.clone(),
+        Literal::Bool(value) => {
+            let known = written.filter(|word| ["True", "False", "0", "1"].contains(&word.as_str()));
+            known.unwrap_or_else(|| if *value { "True" } else { "False" }.to_owned())
+        }
+        Literal::Integer(value) => written.filter(is_decimal).unwrap_or_else(|| value.to_string()),
+        value => written.unwrap_or_else(|| value.to_string()),
+    }
 }

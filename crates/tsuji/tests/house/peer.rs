@@ -25,6 +25,11 @@ impl Peer {
         Self::started(command, HANG)
     }
 
+    /// Any that says "ready" first. Killed when dropped.
+    pub(crate) fn of(command: Command) -> Self {
+        Self::started(command, Duration::ZERO)
+    }
+
     /// A node of hiroz, or a router. Killed when dropped.
     pub(crate) fn hiroz(arguments: &str, variables: &[(&str, String)]) -> Self {
         let mut command = Command::new(std::env::var_os("TSUJI_PEER_HIROZ").unwrap());
