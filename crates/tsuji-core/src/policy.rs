@@ -485,7 +485,6 @@ impl FromStr for Interop {
     }
 }
 
-
 /// Which engine speaks RTPS to foreign ROS 2 peers, of those that understand each other there. A publisher
 /// sends by one at a time, so that nobody hears a sample twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -49,8 +49,7 @@ pub(crate) fn run(settings: &Settings) -> Result<bool> {
         builder = builder.policy_file(policy);
     }
     let context = builder.discovery_range(DiscoveryRange::Localhost).static_peers([]).build()?;
-    let foreign =
-        foreign_program().filter(|_| context.interop().contains(Interop::RTPS));
+    let foreign = foreign_program().filter(|_| context.interop().contains(Interop::RTPS));
     let surroundings = Surroundings {
         runtime_dir: folder.path.clone(),
         domain: context.domain(),

@@ -294,7 +294,14 @@ fn any_interop() -> impl Strategy<Value = Interop> {
 
 fn any_peers() -> impl Strategy<Value = Peers> {
     any::<[bool; 6]>().prop_filter("a list is not empty", |all| all.contains(&true)).prop_map(
-        |[tsuji, cyclone, fast, zenoh, ros1, other]| Peers { tsuji, cyclone, fast, zenoh, ros1, other },
+        |[tsuji, cyclone, fast, zenoh, ros1, other]| Peers {
+            tsuji,
+            cyclone,
+            fast,
+            zenoh,
+            ros1,
+            other,
+        },
     )
 }
 

@@ -40,7 +40,8 @@ impl Ros1Config {
     /// [`ErrorKind::Invalid`] if that is no address of a master.
     pub fn new(master: &str) -> Result<Self> {
         let refused = |why: &str| {
-            let line = format!("{master:?} is no address of a master{why}; allowed: http://HOST:PORT");
+            let line =
+                format!("{master:?} is no address of a master{why}; allowed: http://HOST:PORT");
             Error::new(ErrorKind::Invalid, "join ROS 1").about(line)
         };
         let uri: Uri = master.parse().map_err(|error| refused(&format!(" ({error})")))?;

@@ -111,25 +111,20 @@ impl Frames {
     }
 
     /// Takes what has come, and hands out what is whole.
-    fn feed(
-        &mut self,
-        mut bytes: &[u8],
-        take: &mut dyn FnMut(&[u8], &[u8]),
-    ) -> Result<(), String> {
+    fn feed(&mut self, mut bytes: &[u8], take: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), String> {
         loop {
             if self.length.is_none() {
                 let wanted = self.before + 4 - self.head.len();
                 let (head, rest) = bytes.split_at(wanted.min(bytes.len()));
                 self.head.extend(head);
                 bytes = rest;
-                let Some(length) = self.head.get(self.before..).and_then(<[u8]>::first_chunk) else {
+                let Some(length) = self.head.get(self.before..).and_then(<[u8]>::first_chunk)
+                else {
                     return Ok(());
                 };
                 let length = u32::from_le_bytes(*length);
                 if SAMPLE_BYTES_MAX < length.into() {
-                    return Err(format!(
-                        "a message of {length} bytes; at most {SAMPLE_BYTES_MAX}"
-                    ));
+                    return Err(format!("a message of {length} bytes; at most {SAMPLE_BYTES_MAX}"));
                 }
                 self.length = Some(length as usize);
             }
@@ -287,7 +282,9 @@ impl Io<'_> {
             };
             if CONNECTIONS_MAX <= self.connections.len() + self.greetings.len() {
                 if !std::mem::replace(&mut self.is_warned, true) {
-                    tracing::warn!("ros1: more than {CONNECTIONS_MAX} connections; others are closed");
+                    tracing::warn!(
+                        "ros1: more than {CONNECTIONS_MAX} connections; others are closed"
+                    );
                 }
                 continue;
             }

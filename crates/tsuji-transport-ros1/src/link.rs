@@ -108,8 +108,8 @@ impl OutLink {
         self.flush_locked(&mut crate::lock(&self.out));
     }
 
-    /// True if a send has failed, so that the connection is of no more use.
-    pub(crate) fn is_broken(&self) -> bool {
+    #[cfg(test)]
+    fn is_broken(&self) -> bool {
         crate::lock(&self.out).is_broken
     }
 
@@ -163,7 +163,9 @@ impl Out {
 }
 
 /// A message in ROS 1's form with its length before it.
-pub(crate) fn framed(fill: impl FnOnce(&mut Vec<u8>) -> Result<(), String>) -> Result<Vec<u8>, String> {
+pub(crate) fn framed(
+    fill: impl FnOnce(&mut Vec<u8>) -> Result<(), String>,
+) -> Result<Vec<u8>, String> {
     let mut frame = vec![0; 4];
     fill(&mut frame)?;
     let length = u32::try_from(frame.len() - 4)

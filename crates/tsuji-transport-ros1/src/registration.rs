@@ -119,7 +119,8 @@ impl Registrar<'_> {
     /// Registers what is new, and takes back what is gone.
     fn register(&mut self) {
         let wanted = self.wanted();
-        let gone: Vec<_> = self.registered.keys().filter(|it| !wanted.contains_key(*it)).cloned().collect();
+        let gone: Vec<_> =
+            self.registered.keys().filter(|it| !wanted.contains_key(*it)).cloned().collect();
         for key in gone {
             if self.unregister(&key).is_err() {
                 return;
@@ -201,7 +202,9 @@ impl Registrar<'_> {
             false => node.to_owned(),
         };
         if is_taken {
-            tracing::warn!("ros1: another node is called {node}; with the master this one is {name}");
+            tracing::warn!(
+                "ros1: another node is called {node}; with the master this one is {name}"
+            );
         }
         self.shared.lock().aliases.insert(node.to_owned(), name.clone());
         Some(name)
@@ -550,9 +553,8 @@ mod tests {
 
     #[test]
     fn what_the_master_says_is_read_as_far_as_it_is_understood() {
-        let texts = |all: &[&str]| {
-            Value::from(all.iter().map(|it| Value::from(*it)).collect::<Vec<_>>())
-        };
+        let texts =
+            |all: &[&str]| Value::from(all.iter().map(|it| Value::from(*it)).collect::<Vec<_>>());
         let row = |name: &str, by: &[&str]| Value::from(vec![Value::from(name), texts(by)]);
         let system = Value::from(vec![
             Value::from(vec![row("/chatter", &["/talker", "/other"]), Value::from(7)]),

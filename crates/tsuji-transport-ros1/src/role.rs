@@ -156,9 +156,6 @@ mod tests {
         for (topic, type_name) in hidden {
             assert_eq!(role(topic, type_name, ""), Role::Hidden, "{topic}");
         }
-        assert!(matches!(
-            role("rt/rosout", "rcl_interfaces::msg::dds_::Log_", ""),
-            Role::Topic(_)
-        ));
+        assert!(matches!(role("rt/rosout", "rcl_interfaces::msg::dds_::Log_", ""), Role::Topic(_)));
     }
 }

@@ -280,7 +280,8 @@ impl Shared {
         let (service, caller) = {
             let state = self.lock();
             let servers = state.servers_of(name);
-            let (reader, _) = servers.first().ok_or_else(|| format!("nobody serves {name} here"))?;
+            let (reader, _) =
+                servers.first().ok_or_else(|| format!("nobody serves {name} here"))?;
             let service = reader.service.clone().ok_or("a type that ROS 1 has not")?;
             (service, state.caller_of(reader.id))
         };
@@ -529,7 +530,6 @@ pub(crate) fn now_ns() -> i64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     now.ok().and_then(|it| i64::try_from(it.as_nanos()).ok()).unwrap_or_default()
 }
-
 
 /// A client of ROS 1, which a reply is sent to by the connection that its request came by.
 pub(crate) fn no_link() -> WriterLink {

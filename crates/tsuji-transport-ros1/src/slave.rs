@@ -20,7 +20,10 @@ impl Shared {
             "publisherUpdate" => {
                 let publishers = call.params.get(2).and_then(Value::as_array);
                 let (Some(topic), Some(publishers)) = (text(1), publishers) else {
-                    return Reply::failure(-1, "publisherUpdate: allowed: caller, topic, publishers");
+                    return Reply::failure(
+                        -1,
+                        "publisherUpdate: allowed: caller, topic, publishers",
+                    );
                 };
                 let publishers = publishers.iter().filter_map(Value::as_str).map(str::to_owned);
                 self.note_publishers(topic, publishers.collect());
@@ -89,7 +92,8 @@ impl Shared {
     /// Connections as rosnode shows them: a number, the other end, the direction, the protocol, the topic, and whether it is up.
     fn bus_info(&self) -> Value {
         let state = self.lock();
-        let out = state.subscribers.iter().map(|it| (it.link.key(), it.node.clone(), "o", &it.topic));
+        let out =
+            state.subscribers.iter().map(|it| (it.link.key(), it.node.clone(), "o", &it.topic));
         let into = state.targets.iter().filter_map(|(target, it)| match (target, &it.progress) {
             (
                 crate::state::Target::Publisher(id, api),
@@ -127,4 +131,3 @@ fn pairs<'a>(
     let pair = |(topic, ty): (&str, &str)| Value::from(vec![Value::from(topic), Value::from(ty)]);
     Value::from(all.into_iter().map(pair).collect::<Vec<_>>())
 }
-

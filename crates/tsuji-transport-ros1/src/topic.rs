@@ -449,7 +449,9 @@ impl Shared {
                 // One that does not say its name is called by its address.
                 false => format!("/{}", api.replace(|it: char| !it.is_ascii_alphanumeric(), "_")),
             };
-            if state.is_leaving || !state.graph.add_node(&node, api, &crate::state::host_of(api), pid) {
+            if state.is_leaving
+                || !state.graph.add_node(&node, api, &crate::state::host_of(api), pid)
+            {
                 return;
             }
             let what = What::Publishes(topic.to_owned());

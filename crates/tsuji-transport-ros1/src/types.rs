@@ -119,12 +119,15 @@ impl Types {
                 known.ros1.md5()
             )
         };
-        let definition = definition.filter(|it| !it.is_empty()).ok_or_else(|| {
-            format!("{}; it does not say what is in it", differs())
-        })?;
+        let definition = definition
+            .filter(|it| !it.is_empty())
+            .ok_or_else(|| format!("{}; it does not say what is in it", differs()))?;
         let ros1 = MessageType::parse(name, definition).map_err(|error| error.to_string())?;
         if ros1.md5() != md5 {
-            return Err(format!("its definition of {name} has the MD5 sum {}, not {md5}", ros1.md5()));
+            return Err(format!(
+                "its definition of {name} has the MD5 sum {}, not {md5}",
+                ros1.md5()
+            ));
         }
         let made = self.planned(ros1, Arc::clone(&known.ros2));
         made.map(Arc::new).map_err(|error| format!("{}: {error}", differs()))

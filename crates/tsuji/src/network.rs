@@ -355,7 +355,10 @@ mod tests {
     fn who_is_spoken_to_by_zenoh() {
         let check = |said: &str, expect: [bool; 3], without: Interop| {
             let network = asked(&[(INTEROP, said)]).network;
-            assert_eq!([network.speaks_rtps(), network.speaks_to(Interop::ZENOH), network.speaks()], expect);
+            assert_eq!(
+                [network.speaks_rtps(), network.speaks_to(Interop::ZENOH), network.speaks()],
+                expect
+            );
             assert_eq!(network.without(Interop::ZENOH).interop(), without, "{said}");
         };
         check("rtps", [true, false, true], Interop::RTPS);

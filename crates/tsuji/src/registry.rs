@@ -587,12 +587,15 @@ fn is_alone(config: &CycloneConfig, interfaces: &[Interface]) -> bool {
 
 /// Whether subscriptions are shown to foreign nodes on this transport's wire before there is a foreign publisher. By default
 /// by Cyclone DDS, over which processes of a host pass over each other so that nothing comes twice for it, and where memory is
-/// not preferred.
+/// not preferred; and always to ROS 1, where a master has to know what is subscribed to and served.
 pub(crate) fn shows_subscriptions(policy: &Policy, transport: &TransportId) -> bool {
     let mut settings = policy.settings(transport).into_iter().flat_map(|it| &it.settings);
     match settings.find(|it| &*it.key == READERS) {
         Some(said) => &*said.value == AT_ONCE,
-        None => transport.as_str() == CYCLONE && policy.prefer() != Prefer::Memory,
+        None => match transport.as_str() {
+            CYCLONE => policy.prefer() != Prefer::Memory,
+            name => name == PLUGIN_ROS1.0,
+        },
     }
 }
 

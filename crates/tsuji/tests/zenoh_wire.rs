@@ -472,7 +472,9 @@ fn without_its_plugin_the_rest_speaks() {
     let mut draft: DraftPolicy = tsuji_policy::builtin_default().parts().clone();
     draft.transports.push(missing);
     let policy = Policy::new(draft).unwrap();
-    for (asked, came) in [(Interop::RTPS.and(Interop::ZENOH), Interop::RTPS), (Interop::ZENOH, Interop::NONE)] {
+    for (asked, came) in
+        [(Interop::RTPS.and(Interop::ZENOH), Interop::RTPS), (Interop::ZENOH, Interop::NONE)]
+    {
         let builder = Context::builder().runtime_dir(&folder.0).domain(69).policy(policy.clone());
         let context = builder.interop(asked).isolated().build().unwrap();
         assert_eq!(context.interop(), came);

@@ -102,7 +102,8 @@ fn interop(said: Option<&str>, came: Option<Interop>, engine: RtpsEngine) -> Fin
     };
     let comes = came.map_or_else(String::new, |it| spoken_to(it, engine));
     let is_off = matches!(came, Some(Interop::NONE));
-    let missing = |wire| asked.zip(came).is_some_and(|(asked, came)| asked.without(came).contains(wire));
+    let missing =
+        |wire| asked.zip(came).is_some_and(|(asked, came)| asked.without(came).contains(wire));
     let plugins = [(Interop::ZENOH, "over Zenoh"), (Interop::ROS1, "for ROS 1")];
     let absent = plugins.iter().find(|(wire, _)| missing(*wire));
     match (asked, absent) {
