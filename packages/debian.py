@@ -24,7 +24,8 @@ HOLDS = {
     'own': 'Nothing of others is in it.',
     'book': 'The style, scripts and fonts are of mdBook, under the MPL-2.0;\n those of others among them have their licences beside them.',
 }
-FAST_DDS, ZENOH = 'fastdds', 'zenoh'
+FAST_DDS = 'fastdds'
+WHAT = {FAST_DDS: 'over Fast DDS', 'zenoh': 'over Zenoh', 'ros1': 'to nodes of ROS 1'}
 
 
 def commands(package, asked):
@@ -47,7 +48,7 @@ def commands(package, asked):
         'Architecture': deb.ARCHITECTURES[deb.machine(programs[0])],
         'Section': 'net',
         'Depends': ', '.join(deb.portable(programs)),
-        'Suggests': 'tsuji-doc, tsuji-lab, tsuji-transport-fastdds, tsuji-transport-zenoh',
+        'Suggests': 'tsuji-doc, tsuji-lab, tsuji-transport-fastdds, tsuji-transport-ros1, tsuji-transport-zenoh',
         'Description': 'ROS 2 messages, each flow by the transport that suits it\n'
                        ' The command tsuji: topics, services, actions, parameters, recordings,\n'
                        ' launch files and a bridge for web clients, without an installation of\n'
@@ -75,7 +76,7 @@ def lab(package, asked):
 def transport(package, asked):
     """Put a plug-in where every program of tsuji finds it."""
     package.put(f'usr/lib/{deb.multiarch(asked.library)}/tsuji/transports/libtsuji_transport_{asked.name}.so', asked.library)
-    # Fast DDS is that of this system; Zenoh is in the library.
+    # Fast DDS is that of this system; what the others need is in the library.
     is_fast = asked.name == FAST_DDS
     needs = deb.installed(asked.library) if is_fast else deb.portable([asked.library])
     return {
@@ -84,7 +85,7 @@ def transport(package, asked):
         'Section': 'libs',
         'Depends': ', '.join(needs),
         'Enhances': 'tsuji',
-        'Description': f'transport of tsuji over {"Fast DDS" if is_fast else "Zenoh"}\n'
+        'Description': f'transport of tsuji {WHAT[asked.name]}\n'
                        f' A plug-in for programs of tsuji, its command among them: with it `{asked.name}`\n'
                        ' is on offer where a policy names it. `tsuji doctor` shows whether it works.',
     }
@@ -143,7 +144,7 @@ def main():
     kind.set_defaults(put=lab)
     kind = kinds.add_parser('transport', parents=[every])
     kind.add_argument('--licences', type=pathlib.Path, help='the list of what is linked, with its licences; without it nothing is')
-    kind.add_argument('--name', required=True, choices=[FAST_DDS, ZENOH], help='the transport')
+    kind.add_argument('--name', required=True, choices=list(WHAT), help='the transport')
     kind.add_argument('--library', required=True, type=pathlib.Path, help='its plug-in, stripped')
     kind.set_defaults(put=transport)
     kind = kinds.add_parser('manual', parents=[every])

@@ -32,6 +32,8 @@ const KNOWN: &[(&str, &str)] = &[
         "check client events filter gid handle identity init node publisher qos serialized service subscription wait",
     ),
     ("crates/tsuji-rosbridge/src", "bson cbor fields json operation qos refusal"),
+    ("crates/tsuji-ros1/src", "mapping types"),
+    ("crates/tsuji-transport-ros1/src", "io service state topic"),
     ("crates/tsuji/src", "action service"),
     (
         "crates/tsuji/src",

@@ -85,6 +85,7 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
             "tsuji-transport-plugin",
             "tsuji-transport-shm",
             "dev:tsuji-conformance",
+            "dev:tsuji-transport-ros1",
         ],
     ),
     (
@@ -162,6 +163,8 @@ const MAY_BE_UNSAFE: &[&str] = &[
     "tsuji-transport",
     "tsuji-transport-cyclonedds",
     "tsuji-transport-plugin",
+    // The function that its library exports.
+    "tsuji-transport-ros1",
     "tsuji-transport-shm",
 ];
 

@@ -16,7 +16,7 @@ pub const FIELDS_MAX: usize = 64;
 pub struct Header(Vec<(String, String)>);
 
 /// What is wrong with a connection header.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum HeaderError {
     /// It, or a field of it, says that it is longer than what is taken, or than what holds it.
     Length(u64),

@@ -37,7 +37,7 @@ pub struct Response {
 }
 
 /// Why bytes are no request or no response. The connection is of no use afterwards.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HttpError {
     /// The head is not that of HTTP/1.0 or 1.1.

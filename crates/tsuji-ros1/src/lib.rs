@@ -11,6 +11,7 @@ pub mod header;
 pub mod http;
 pub mod mapping;
 pub mod master;
+mod sentence;
 pub mod types;
 pub mod uri;
 pub mod xmlrpc;

@@ -20,7 +20,7 @@ pub struct Uri {
 pub const URI_BYTES_MAX: usize = 2048;
 
 /// A text that is no address of ROS 1.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct UriError {
     problem: &'static str,
 }

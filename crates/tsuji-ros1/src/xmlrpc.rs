@@ -365,7 +365,7 @@ impl Reply {
 }
 
 /// Why a text is no call and no reply.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct XmlRpcError {
     problem: Cow<'static, str>,
 }

@@ -17,8 +17,8 @@ use tsuji_ros::vendor::VendorId;
 use tsuji_transport::wire::{Found, FoundEndpoint, FoundParticipant, WireQos};
 use tsuji_transport::{Bytes, Gid};
 
+use crate::ear::Ear;
 use crate::role::{self, Named};
-use crate::state::Ear;
 
 /// Nodes that are taken note of, and endpoints of one. Beyond either others are not, which is warned of once.
 const NODES_MAX: usize = 4096;

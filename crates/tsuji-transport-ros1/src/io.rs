@@ -13,9 +13,9 @@ use tsuji_platform::poll::{Poll, Ready};
 use tsuji_ros1::header::{HEADER_BYTES_MAX, Header};
 use tsuji_ros1::http;
 use tsuji_ros1::xmlrpc::{Call, Reply};
-use tsuji_transport::Bytes;
 
 use crate::SAMPLE_BYTES_MAX;
+use crate::converter::Converter;
 use crate::link::{OutLink, Room};
 use crate::service::{Pending, now_ns};
 use crate::state::{Calls, ReaderCore, Shared, Target, prepare};
@@ -47,6 +47,7 @@ pub(crate) struct Connection {
     link: Arc<OutLink>,
     kind: Kind,
     frames: Frames,
+    converter: Converter,
 }
 
 /// What a connection is for.
@@ -79,7 +80,7 @@ pub(crate) struct Slave {
 impl Connection {
     pub(crate) fn new(link: Arc<OutLink>, kind: Kind) -> Self {
         let before = usize::from(matches!(kind, Kind::Server { .. }));
-        Self { link, kind, frames: Frames::new(before) }
+        Self { link, kind, frames: Frames::new(before), converter: Converter::default() }
     }
 }
 
@@ -183,13 +184,6 @@ impl Frames {
             Err(error) => told(error.into()),
         }
     }
-}
-
-/// A message of ROS 1 as CDR; or what is wrong with it.
-pub(crate) fn received(message: &Message, bytes: &[u8]) -> Result<Bytes, String> {
-    let mut cdr = Vec::with_capacity(bytes.len() + bytes.len() / 8 + 64);
-    message.plan.to_cdr(bytes, &mut cdr).map_err(|error| error.to_string())?;
-    Ok(Bytes::copy_from(&cdr))
 }
 
 /// Serves connections until the participant leaves.
@@ -385,7 +379,7 @@ impl Io<'_> {
     }
 
     fn read(&mut self, connection: &mut Connection) -> Result<(), String> {
-        let Connection { link, kind, frames } = connection;
+        let Connection { link, kind, frames, converter } = connection;
         let (shared, scratch) = (self.shared, &mut self.scratch[..]);
         match kind {
             Kind::Slave(slave) => slave.read(shared, link, scratch),
@@ -399,7 +393,7 @@ impl Io<'_> {
             Kind::Source { reader, guid, message, .. } => {
                 let mut is_news = false;
                 let mut take = |_: &[u8], frame: &[u8]| {
-                    is_news |= take_message(reader, *guid, message, frame);
+                    is_news |= take_message(reader, *guid, message, converter, frame);
                 };
                 let read = turn(|| frames.read(link.stream(), scratch, &mut take));
                 if is_news {
@@ -409,15 +403,19 @@ impl Io<'_> {
             }
             Kind::Caller { client, name, service } => {
                 let mut take = |_: &[u8], frame: &[u8]| {
-                    shared.take_request(link, *client, name, service, frame);
+                    let request = converter.to_cdr(&service.request, frame);
+                    shared.take_request(link, *client, name, request);
                 };
                 turn(|| frames.read(link.stream(), scratch, &mut take))
             }
             Kind::Server { reader, server, service, pending, .. } => {
                 let mut take = |ok: &[u8], frame: &[u8]| {
                     let Some(number) = crate::lock(pending).pop_front() else { return };
-                    let reply = if ok == [0] { Err(frame) } else { Ok(frame) };
-                    shared.take_reply(reader, *server, service, number, reply);
+                    let reply = match ok {
+                        [0] => Err(format!("the server says: {}", String::from_utf8_lossy(frame))),
+                        _ => converter.to_cdr(&service.response, frame),
+                    };
+                    shared.take_reply(reader, *server, &service.name, number, reply);
                 };
                 turn(|| frames.read(link.stream(), scratch, &mut take))
             }
@@ -455,8 +453,14 @@ fn turn(mut read: impl FnMut() -> Result<Option<usize>, String>) -> Result<(), S
 }
 
 /// Puts a message of a publisher of ROS 1 where it is taken from. Answers whether it is news.
-fn take_message(reader: &ReaderCore, guid: Guid, message: &Message, frame: &[u8]) -> bool {
-    let converted = received(message, frame);
+fn take_message(
+    reader: &ReaderCore,
+    guid: Guid,
+    message: &Message,
+    converter: &Converter,
+    frame: &[u8],
+) -> bool {
+    let converted = converter.to_cdr(message, frame);
     let mut flow = crate::lock(&reader.flow);
     let bytes = match converted {
         Ok(bytes) => bytes,

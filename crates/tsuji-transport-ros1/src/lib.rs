@@ -26,8 +26,10 @@ use tsuji_transport::{PeerId, Result};
 pub use tsuji_engine::EngineTransport;
 
 mod config;
+mod converter;
 pub use config::Ros1Config;
 
+mod ear;
 mod endpoint;
 mod graph;
 mod io;

@@ -166,7 +166,16 @@ impl Out {
 pub(crate) fn framed(
     fill: impl FnOnce(&mut Vec<u8>) -> Result<(), String>,
 ) -> Result<Vec<u8>, String> {
-    let mut frame = vec![0; 4];
+    framed_in(Vec::new(), fill)
+}
+
+/// The same in memory that was used before.
+pub(crate) fn framed_in(
+    mut frame: Vec<u8>,
+    fill: impl FnOnce(&mut Vec<u8>) -> Result<(), String>,
+) -> Result<Vec<u8>, String> {
+    frame.clear();
+    frame.extend([0; 4]);
     fill(&mut frame)?;
     let length = u32::try_from(frame.len() - 4)
         .map_err(|_longer| "longer than 4 GiB, which TCPROS cannot say".to_owned())?;

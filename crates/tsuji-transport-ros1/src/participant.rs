@@ -16,10 +16,11 @@ use tsuji_transport::wire::Found;
 use tsuji_transport::{Error, ErrorKind, Result};
 
 use crate::config::Ros1Config;
+use crate::ear::Ear;
 use crate::endpoint::{Ros1Reader, Ros1Writer};
 use crate::graph::Prefix;
 use crate::registration::MARK;
-use crate::state::{Ear, Shared};
+use crate::state::Shared;
 use crate::types::Types;
 use crate::{io, registration};
 

@@ -15,7 +15,7 @@ use tsuji_ros1::xmlrpc::Value;
 use tsuji_transport::{Bytes, Error, ErrorKind, Result};
 
 use crate::graph::{What, other_half};
-use crate::io::{Connection, Kind, received};
+use crate::io::{Connection, Kind};
 use crate::link::{OutLink, Room, framed};
 use crate::role::{Half, Role};
 use crate::rpc::{self, Failure};
@@ -307,10 +307,9 @@ impl Shared {
         link: &Arc<OutLink>,
         client: Guid,
         name: &str,
-        service: &Service,
-        request: &[u8],
+        request: std::result::Result<Bytes, String>,
     ) {
-        let bytes = match received(&service.request, request) {
+        let bytes = match request {
             Ok(bytes) => bytes,
             Err(why) => return answer(link, Err(why)),
         };
@@ -485,9 +484,9 @@ impl Shared {
         &self,
         reader: &ReaderCore,
         server: Guid,
-        service: &Service,
+        service: &str,
         number: i64,
-        reply: std::result::Result<&[u8], &[u8]>,
+        reply: std::result::Result<Bytes, String>,
     ) {
         let refuse = |why: &str| {
             let mut flow = crate::lock(&reader.flow);
@@ -495,15 +494,10 @@ impl Shared {
             let refused = flow.refused;
             drop(flow);
             if is_told(refused) {
-                let service = &service.name;
                 tracing::warn!(service, refused, "ros1: a call has no answer: {why}");
             }
         };
         let bytes = match reply {
-            Ok(bytes) => received(&service.response, bytes),
-            Err(text) => Err(format!("the server says: {}", String::from_utf8_lossy(text))),
-        };
-        let bytes = match bytes {
             Ok(bytes) => bytes,
             Err(why) => return refuse(&why),
         };

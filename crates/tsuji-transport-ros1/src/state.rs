@@ -9,13 +9,14 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tsuji_engine::{Arrived, Guid, Listener};
+use tsuji_engine::{Arrived, Guid};
 use tsuji_platform::poll::{Poll, Waker};
 use tsuji_ros1::uri::Uri;
 use tsuji_transport::Bytes;
 
+use crate::ear::Ear;
 use crate::graph::{Graph, Prefix};
-use crate::link::{OutLink, Room};
+use crate::link::{Frame, OutLink, Room};
 use crate::role::Role;
 use crate::types::{Message, Service, Types};
 
@@ -151,6 +152,8 @@ pub(crate) struct WriterFlow {
     /// As CDR, with their numbers.
     pub(crate) kept: VecDeque<(i64, Bytes)>,
     pub(crate) links: HashMap<Guid, WriterLink>,
+    /// Messages that were sent before, whose memory may be free again.
+    pub(crate) sent: VecDeque<Frame>,
     pub(crate) dropped: u64,
     pub(crate) dropped_told: u64,
     pub(crate) refused: u64,
@@ -180,33 +183,6 @@ pub(crate) struct ReaderFlow {
     /// The writers that match, with how much has come of each.
     pub(crate) sources: HashMap<Guid, i64>,
     pub(crate) refused: u64,
-}
-
-/// Calls of a listener, which end with [`Ear::close`].
-#[derive(Default)]
-pub(crate) struct Ear(Mutex<Option<Arc<dyn Listener>>>);
-
-impl Ear {
-    pub(crate) fn open(&self, listener: Arc<dyn Listener>) {
-        *crate::lock(&self.0) = Some(listener);
-    }
-
-    /// Waits for a call that is under way.
-    pub(crate) fn close(&self) {
-        *crate::lock(&self.0) = None;
-    }
-
-    pub(crate) fn data_available(&self) {
-        if let Some(listener) = &*crate::lock(&self.0) {
-            listener.data_available();
-        }
-    }
-
-    pub(crate) fn matched(&self) {
-        if let Some(listener) = &*crate::lock(&self.0) {
-            listener.matched();
-        }
-    }
 }
 
 /// Whose listeners are to be called once the lock is released.

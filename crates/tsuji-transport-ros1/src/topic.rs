@@ -13,7 +13,7 @@ use tsuji_transport::{Bytes, Error, ErrorKind, Result};
 
 use crate::graph::What;
 use crate::io::{Connection, Kind};
-use crate::link::{Frame, OutLink, framed};
+use crate::link::{Frame, OutLink, framed_in};
 use crate::role::Role;
 use crate::rpc::{self, Failure};
 use crate::state::{
@@ -78,12 +78,12 @@ impl WriterCore {
     ) -> Option<Frame> {
         // The field of ROS 1 wraps.
         let sequence = number as u32;
-        let frame = framed(|out| {
+        let frame = framed_in(flow.used(), |out| {
             out.reserve(bytes.len());
             message.plan.to_ros1(bytes, sequence, out).map_err(|error| error.to_string())
         });
         match frame {
-            Ok(frame) => Some(Arc::new(frame)),
+            Ok(frame) => Some(flow.keep(Arc::new(frame))),
             Err(why) => {
                 flow.refused += 1;
                 if is_told(flow.refused) {
@@ -138,6 +138,29 @@ impl WriterCore {
             flow.links.remove(guid);
         }
         is_attached
+    }
+}
+
+/// What was sent is kept to be used again, for so many messages of at most so many bytes.
+const SENT_MAX: usize = 2;
+const SENT_BYTES_MAX: usize = 16 << 20;
+
+impl WriterFlow {
+    /// Memory of a message that all have been sent, if there is some.
+    fn used(&mut self) -> Vec<u8> {
+        let at = self.sent.iter().position(|it| Arc::strong_count(it) == 1);
+        let free = at.and_then(|it| self.sent.remove(it));
+        free.and_then(Arc::into_inner).unwrap_or_default()
+    }
+
+    fn keep(&mut self, frame: Frame) -> Frame {
+        if frame.capacity() <= SENT_BYTES_MAX {
+            self.sent.push_back(Arc::clone(&frame));
+            if SENT_MAX < self.sent.len() {
+                self.sent.pop_front();
+            }
+        }
+        frame
     }
 }
 

@@ -220,7 +220,7 @@ class Node:
         *,
         namespace: str = "/",
         domain: int | None = None,
-        interop: Literal["rtps", "zenoh", "both", "none"] | None = None,
+        interop: str | None = None,
         arguments: list[str] | None = None,
         runtime_dir: Path | None = None,
         policy_file: Path | None = None,
