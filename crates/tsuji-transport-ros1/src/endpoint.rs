@@ -272,7 +272,6 @@ impl Tap for ReaderEnd {
 
 impl Shared {
     /// What both worlds have of the type of an endpoint. What ROS 1 has no counterpart of is told, and not shown there.
-    #[expect(clippy::type_complexity, reason = "one of both, or none")]
     fn types_of(
         &self,
         role: &Role,

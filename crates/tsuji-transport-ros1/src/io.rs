@@ -536,7 +536,10 @@ const _: () = assert!(HEADER_BYTES_MAX <= 16 << 20, "a header is read into memor
 mod tests {
     use super::*;
 
-    fn fed(before: usize, parts: &[&[u8]]) -> Result<Vec<(Vec<u8>, Vec<u8>)>, String> {
+    /// What came before the length of a message, and the message.
+    type Taken = (Vec<u8>, Vec<u8>);
+
+    fn fed(before: usize, parts: &[&[u8]]) -> Result<Vec<Taken>, String> {
         let (mut frames, mut taken) = (Frames::new(before), Vec::new());
         for part in parts {
             frames.feed(part, &mut |head, body| taken.push((head.to_vec(), body.to_vec())))?;

@@ -262,7 +262,7 @@ impl Shared {
     }
 
     /// Runs something that may take long on a thread of its own, when one of few is free.
-    pub(crate) fn run(&self, job: impl FnOnce(&Shared) + Send + 'static) {
+    pub(crate) fn run(&self, job: impl FnOnce(&Self) + Send + 'static) {
         let Some(shared) = self.arc() else { return };
         let job = Box::new(move || job(&shared));
         let mut state = self.lock();

@@ -324,6 +324,36 @@ fn servers_of_ros_1_answer_and_clients_of_ros_1_are_answered() {
 }
 
 #[test]
+#[ignore = "minutes; a part of make soak"]
+fn soak_a_hundred_thousand_calls_each_way() {
+    const CALLS: usize = 100_000;
+    let Some(side) = Side::start() else { return };
+    let watchdog = Watchdog::start("a hundred thousand calls");
+    let context = side.context();
+    let node = context.node("flipper").unwrap();
+    let client = node.create_client::<SetBool>("theirs").unwrap();
+    let _server = side.peer("serve /theirs");
+    client.wait_for_service(HANG).unwrap();
+    for number in 0..CALLS {
+        let response = client.call(SetBoolRequest { data: true }, HANG).unwrap();
+        assert!(response.success);
+        if number % 1000 == 0 {
+            watchdog.goes_on();
+        }
+    }
+    let _service = node.create_service::<SetBool>("ours", flip).unwrap();
+    let spinning = node.clone();
+    let spinner = thread::spawn(move || tsuji::spin(&spinning));
+    let caller = side.peer(&format!("ask /ours {CALLS}"));
+    let expect = format!("asked {CALLS}");
+    while caller.line_within(HANG / 4).is_none_or(|it| it != expect) {
+        watchdog.goes_on();
+    }
+    context.shutdown();
+    spinner.join().unwrap().unwrap();
+}
+
+#[test]
 fn each_sees_the_others_nodes_and_topics() {
     let Some(side) = Side::start() else { return };
     let _watchdog = Watchdog::start("graphs of both worlds");

@@ -10,6 +10,7 @@ its input does.
     peer.py look TOPIC             says "picture WIDTH HEIGHT ENCODING LENGTH SUM" of each
     peer.py serve SERVICE          serves std_srvs/SetBool; false fails, and says so
     peer.py call SERVICE COUNT     calls it, and says "answer SUCCESS MESSAGE" of each
+    peer.py ask SERVICE COUNT      the same by one connection, and says "asked COUNT" at the end
     peer.py name NAME              is there under that name
     peer.py unknown TOPIC          publishes a type that only ROS 1 has
     peer.py graph TOPIC            says "publishers NAMES" of a topic again and again
@@ -112,7 +113,6 @@ def serve(name):
     def answer(request):
         if not request.data:
             raise rospy.ServiceException("it is off")
-        say("asked")
         return SetBoolResponse(True, "it is on")
 
     service = rospy.Service(name, SetBool, answer)
@@ -129,6 +129,16 @@ def call(name, count):
             answer = client(number % 2 == 0)
             say("answer", answer.success, answer.message)
     say("done")
+
+
+def ask(name, count):
+    say("ready")
+    rospy.wait_for_service(name)
+    client = rospy.ServiceProxy(name, SetBool, persistent=True)
+    for number in range(int(count)):
+        answer = client(number % 2 == 0)
+        assert answer.success == (number % 2 == 0), answer
+    say("asked", count)
 
 
 def name(_):
