@@ -20,6 +20,7 @@ use tsuji::{
     RouteState,
 };
 use tsuji_interfaces::builtin_interfaces::msg::Time;
+use tsuji_interfaces::rcl_interfaces::msg::Log as Line;
 use tsuji_interfaces::sensor_msgs::msg::Image;
 use tsuji_interfaces::std_msgs::msg::{Header, String as Text};
 use tsuji_interfaces::std_srvs::srv::{SetBool, SetBoolRequest, SetBoolResponse};
@@ -321,6 +322,34 @@ fn servers_of_ros_1_answer_and_clients_of_ros_1_are_answered() {
     wait_until("the server is gone", || routes(&context, "/theirs").is_empty());
     context.shutdown();
     spinner.join().unwrap().unwrap();
+}
+
+#[test]
+fn each_reads_the_others_log() {
+    let Some(side) = Side::start() else { return };
+    let _watchdog = Watchdog::start("logs of both worlds");
+    let context = side.context();
+    let node = context.node("logger").unwrap();
+    let lines = node.create_polled_subscription::<Line>("/rosout", keep_all()).unwrap();
+    let peer = side.peer("log");
+    take_until(&node, &lines, |received| {
+        let line = received.message();
+        let is_theirs = line.msg == "from ROS 1";
+        assert!(!is_theirs || (line.level == Line::WARN && line.name.starts_with("/peer_log")));
+        is_theirs
+    });
+    let rosout = node.create_publisher::<Line>("/rosout", reliably()).unwrap();
+    // That of this process is one too.
+    rosout.wait_for_subscriptions(2, HANG).unwrap();
+    let line = Line {
+        level: Line::ERROR,
+        name: "logger".to_owned(),
+        msg: "from tsuji".to_owned(),
+        ..Line::default()
+    };
+    rosout.publish(line).unwrap();
+    // 8 is the error of ROS 1.
+    assert_eq!(peer.expect("log 8"), "log 8 logger from tsuji");
 }
 
 #[test]

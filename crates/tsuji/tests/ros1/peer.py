@@ -11,6 +11,7 @@ its input does.
     peer.py serve SERVICE          serves std_srvs/SetBool; false fails, and says so
     peer.py call SERVICE COUNT     calls it, and says "answer SUCCESS MESSAGE" of each
     peer.py ask SERVICE COUNT      the same by one connection, and says "asked COUNT" at the end
+    peer.py log                    says "log LEVEL NODE TEXT" of each line of /rosout, and logs "from ROS 1" again and again
     peer.py name NAME              is there under that name
     peer.py unknown TOPIC          publishes a type that only ROS 1 has
     peer.py graph TOPIC            says "publishers NAMES" of a topic again and again
@@ -139,6 +140,15 @@ def ask(name, count):
         answer = client(number % 2 == 0)
         assert answer.success == (number % 2 == 0), answer
     say("asked", count)
+
+
+def log():
+    from rosgraph_msgs.msg import Log
+
+    subscriber = rospy.Subscriber("/rosout", Log, lambda it: say("log", it.level, it.name, it.msg))
+    say("ready")
+    ticks = rospy.Timer(rospy.Duration(0.05), lambda _: rospy.logwarn("from ROS 1"))
+    return subscriber, ticks
 
 
 def name(_):
