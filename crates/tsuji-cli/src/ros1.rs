@@ -16,6 +16,7 @@ use crate::failure::Usage;
 use crate::output::{self, Output};
 
 mod delivery;
+mod param;
 mod server;
 
 use delivery::Delivery;
@@ -29,6 +30,9 @@ pub(crate) enum Command {
     /// Be the master of ROS 1 nodes, in place of roscore
     #[command(after_help = EXAMPLES)]
     Master(Args),
+    /// Read the parameters of a ROS 1 master
+    #[command(subcommand)]
+    Param(param::Command),
 }
 
 const EXAMPLES: &str = "\
@@ -63,8 +67,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(command: &Command, out: &mut Output) -> anyhow::Result<()> {
-    let Command::Master(args) = command;
-    master(args, out)
+    match command {
+        Command::Master(args) => master(args, out),
+        Command::Param(command) => param::run(command, out),
+    }
 }
 
 fn master(args: &Args, out: &mut Output) -> anyhow::Result<()> {

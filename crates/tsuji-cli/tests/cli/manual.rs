@@ -467,8 +467,8 @@ fn bridges() {
 #[test]
 fn a_master_of_ros_1() {
     let world = World::new();
-    let anywhere =
-        |command| format!("env ROS_IP=127.0.0.1 ROS_MASTER_URI=http://127.0.0.1:0 {command}");
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let anywhere = |command| format!("env ROS_IP=127.0.0.1 ROS_MASTER_URI=http://{free} {command}");
     let page = "docs/how-to/ros1.md";
     Block::of(page, "tsuji ros1 master").run_each(&world, anywhere, |_, _, master| {
         master.out("ROS 1 master at http://127.0.0.1:");

@@ -294,3 +294,34 @@ fn what_cannot_be_is_said() {
     assert!(error.contains("the port is taken by another program; allowed is another"), "{error}");
     closing.join().unwrap();
 }
+
+#[test]
+fn its_parameters_are_read() {
+    let world = World::new();
+    let (master, port) = master(&world, &[]);
+    let mut client = Client::new(port);
+    client.call("setParam", &["/rosparam", "/arm/name", "left"]).unwrap();
+    let speed = vec![Value::from("/rosparam"), Value::from("/arm/speed"), Value::Double(1.5)];
+    client.send("setParam", speed);
+    client.response();
+    let asked = |words: &[&str]| {
+        let words = [&["ros1", "param"], words].concat();
+        let mut command = world.command(&words);
+        command.env("ROS_MASTER_URI", format!("http://127.0.0.1:{port}"));
+        Running::new(&mut command).end()
+    };
+    let listed = asked(&["list"]);
+    assert_eq!((listed.code, &*listed.out), (Some(0), "/arm/name\n/arm/speed\n"));
+    assert_eq!(asked(&["get", "/arm/name"]).out, "left\n");
+    assert_eq!(asked(&["get", "/arm/name", "--json"]).out, "\"left\"\n");
+    let all: Json = serde_json::from_str(&asked(&["get", "/arm"]).out).unwrap();
+    assert_eq!(all, json!({ "name": "left", "speed": 1.5 }));
+    let none = asked(&["get", "/leg"]);
+    assert_eq!(none.code, Some(1));
+    assert!(none.err.contains("/leg"), "{}", none.err);
+    master.interrupt();
+    master.end();
+    let gone = asked(&["list"]);
+    assert_eq!(gone.code, Some(1));
+    assert!(gone.err.contains("`tsuji ros1 master` starts one"), "{}", gone.err);
+}

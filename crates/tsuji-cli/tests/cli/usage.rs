@@ -137,6 +137,8 @@ fn every_command_has_help_with_an_example() {
         "multicast send",
         "multicast receive",
         "ros1 master",
+        "ros1 param list",
+        "ros1 param get",
         "component list",
         "component load",
         "component unload",
