@@ -52,7 +52,11 @@ impl Ros1Writer {
         shared.change(|state, calls| {
             if let Some((topic, _)) = core.topic() {
                 let all = state.subscribers.iter().filter(|it| it.topic == topic);
-                all.for_each(|it| core.attach(it));
+                // A topic of two types has subscribers of one of them.
+                let is_of_type = |it: &Arc<crate::types::Message>| {
+                    core.message.as_ref().is_some_and(|own| Arc::ptr_eq(own, it))
+                };
+                all.filter(|it| is_of_type(&it.known)).for_each(|it| core.attach(it));
             }
             // Its clients that are known already.
             let known = state.callers.iter();
@@ -182,7 +186,7 @@ impl Ros1Reader {
             {
                 let known = state.callers.iter().filter(|(_, it)| it.service == half.service.name);
                 let mut flow = crate::lock(&core.flow);
-                flow.sources.extend(known.map(|(it, _)| (crate::graph::other_half(*it), 0)));
+                flow.sources.extend(known.map(|(it, _)| crate::graph::other_half(*it)));
             }
             calls.matched.push(Arc::clone(&core.ear));
             state.readers.insert(id, Arc::clone(&core));
@@ -255,7 +259,7 @@ struct ReaderEnd {
 impl Tap for ReaderEnd {
     fn matches(&self) -> Vec<Guid> {
         let core = self.core.upgrade();
-        core.map_or_else(Vec::new, |it| crate::lock(&it.flow).sources.keys().copied().collect())
+        core.map_or_else(Vec::new, |it| crate::lock(&it.flow).sources.iter().copied().collect())
     }
 
     fn take(&self) -> Result<Option<Arrived>> {

@@ -43,7 +43,6 @@ pub(crate) struct RosNode {
     pub(crate) api: String,
     prefix: Prefix,
     endpoints: BTreeMap<What, Known>,
-    made: u32,
 }
 
 #[derive(Debug)]
@@ -94,14 +93,19 @@ pub(crate) fn split_name(full: &str) -> (&str, &str) {
     }
 }
 
-/// A prefix that belongs to this node alone, as far as 96 bits of FNV-1a can say.
-fn prefix_of(name: &str, api: &str) -> Prefix {
+/// The FNV-1a hash of texts.
+fn fnv<'a>(texts: impl IntoIterator<Item = &'a str>) -> u128 {
     let mut hash: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
-    for byte in name.bytes().chain([0]).chain(api.bytes()) {
+    for byte in texts.into_iter().flat_map(|it| it.bytes().chain([0])) {
         hash = (hash ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
     }
+    hash
+}
+
+/// A prefix that belongs to this node alone, as far as 96 bits of a hash can say.
+fn prefix_of(name: &str, api: &str) -> Prefix {
     let mut prefix = Prefix::default();
-    prefix.copy_from_slice(&hash.to_be_bytes()[..12]);
+    prefix.copy_from_slice(&fnv([name, api]).to_be_bytes()[..12]);
     // As those of DDS begin with a vendor.
     prefix[..2].copy_from_slice(&VendorId::ROS1.0);
     prefix
@@ -174,7 +178,7 @@ impl Graph {
             pid,
         };
         self.tell(Found::Participant(found));
-        let node = RosNode { api: api.to_owned(), prefix, endpoints: BTreeMap::new(), made: 0 };
+        let node = RosNode { api: api.to_owned(), prefix, endpoints: BTreeMap::new() };
         self.nodes.insert(name.to_owned(), node);
         self.changed(prefix);
         true
@@ -204,8 +208,7 @@ impl Graph {
             return None;
         }
         let node = self.nodes.get_mut(node)?;
-        node.made += 1;
-        let number = node.made;
+        let number = node.free_number(&what, type_name);
         let named = Named { name: what.name().to_owned(), type_name: type_name.to_owned() };
         let found = found_endpoints(prefix, number, &what, &named);
         node.endpoints.insert(what.clone(), Known { number, named });
@@ -228,6 +231,17 @@ impl Graph {
         let node = self.nodes.get(node)?;
         let known = node.endpoints.get(what)?;
         Some((endpoint_name(node.prefix, known.number, what.is_writer()), &known.named))
+    }
+
+    /// Whether an endpoint of this name is there.
+    pub(crate) fn has(&self, guid: Guid) -> bool {
+        let node = self.nodes.values().find(|it| guid.starts_with(&it.prefix));
+        let Some(node) = node else { return false };
+        let is_it = |(what, it): (&What, &Known)| {
+            let name = endpoint_name(node.prefix, it.number, what.is_writer());
+            name == guid || (what.is_service() && other_half(name) == guid)
+        };
+        node.endpoints.iter().any(is_it)
     }
 
     /// What a node has.
@@ -291,6 +305,25 @@ impl What {
 }
 
 impl RosNode {
+    /// A number for an endpoint: the same whenever the same node has the same again, so that it has one name in all the
+    /// connections to it.
+    fn free_number(&self, what: &What, type_name: &str) -> u32 {
+        let kind = match what {
+            What::Publishes(_) => "publishes",
+            What::Subscribes(_) => "subscribes",
+            What::Serves(_) => "serves",
+            What::Calls(_) => "calls",
+        };
+        let hash = fnv([kind, what.name(), type_name]);
+        let mut number = (hash ^ (hash >> 32) ^ (hash >> 64) ^ (hash >> 96)) as u32 & 0x7f_ffff;
+        let is_taken =
+            |number| number == 0 || self.endpoints.values().any(|it| it.number == number);
+        while is_taken(number) {
+            number = (number + 1) & 0x7f_ffff;
+        }
+        number
+    }
+
     fn encode(&self, name: &str, distro: Distro) -> Option<Vec<u8>> {
         let (namespace, name) = split_name(name);
         let mut node = NodeEntitiesInfo {

@@ -18,7 +18,7 @@ use crate::SAMPLE_BYTES_MAX;
 use crate::converter::Converter;
 use crate::link::{OutLink, Room};
 use crate::service::{Pending, now_ns};
-use crate::state::{Calls, ReaderCore, Shared, Target, prepare};
+use crate::state::{Calls, Pool, ReaderCore, Shared, Target, prepare};
 use crate::topic::{AGREE_WITHIN, is_told};
 use crate::types::{Message, Service};
 
@@ -38,6 +38,12 @@ const TURN_BYTES: usize = 4 << 20;
 
 /// What is read at once, but for what is left of a large message.
 const READ_BYTES: usize = 64 << 10;
+
+/// What is read at once of a header.
+const GREETING_BYTES: usize = 4 << 10;
+
+/// A subscriber for which whoever keeps all has to wait may take nothing for so long; then its connection is ended.
+const STALLED_MAX: Duration = Duration::from_secs(10);
 
 /// A buffer that has grown further is given back once its message is taken.
 const KEPT_BYTES_MAX: usize = 16 << 20;
@@ -249,7 +255,13 @@ impl Io<'_> {
             _ => None,
         });
         let next = greetings.chain(slaves).min();
-        next.map(|it| it.saturating_duration_since(now) + Duration::from_millis(1))
+        let next = next.map(|it| it.saturating_duration_since(now) + Duration::from_millis(1));
+        let is_subscriber = |it: &&Connection| matches!(it.kind, Kind::Subscriber);
+        let mut subscribers = self.connections.values().filter(is_subscriber);
+        match subscribers.any(|it| it.link.is_full()) {
+            true => Some(next.map_or(STALLED_MAX, |it| it.min(STALLED_MAX))),
+            false => next,
+        }
     }
 
     fn add(&mut self, connection: Connection) {
@@ -294,6 +306,20 @@ impl Io<'_> {
     fn expire(&mut self) {
         let now = Instant::now();
         self.greetings.retain(|_, it| now < it.until);
+        let is_stalled = |it: &Connection| {
+            matches!(it.kind, Kind::Subscriber) && it.link.is_stalled(STALLED_MAX)
+        };
+        let stalled = self.connections.iter().filter(|(_, it)| is_stalled(it));
+        let stalled: Vec<u64> = stalled.map(|(key, _)| *key).collect();
+        for connection in
+            stalled.iter().filter_map(|it| self.connections.remove(it)).collect::<Vec<_>>()
+        {
+            tracing::warn!(
+                "ros1: a subscriber has taken nothing for {} s while all is kept for it; its connection is ended",
+                STALLED_MAX.as_secs()
+            );
+            self.end(connection, "it takes nothing");
+        }
         self.connections.retain(|_, it| match &it.kind {
             Kind::Slave(slave) => {
                 now < slave.since + IDLE_MAX && !(slave.is_closing && it.link.is_done())
@@ -325,7 +351,8 @@ impl Io<'_> {
         let Some(mut greeting) = self.greetings.remove(&key) else { return };
         loop {
             let at = greeting.received.len();
-            greeting.received.resize(greeting.wanted, 0);
+            // As it comes, so that a length that lies takes no memory.
+            greeting.received.resize(greeting.wanted.min(at + GREETING_BYTES), 0);
             let read = greeting.stream.read(&mut greeting.received[at..]);
             greeting.received.truncate(at + read.as_ref().copied().unwrap_or(0));
             match read {
@@ -339,6 +366,9 @@ impl Io<'_> {
                 Err(_) => return,
             }
             let Some(first) = greeting.received.first_chunk::<4>() else { continue };
+            if greeting.received.len() < greeting.wanted {
+                continue;
+            }
             if first.iter().all(|it| it.is_ascii_uppercase() || *it == b' ') {
                 return self.add_slave(key, greeting);
             }
@@ -369,7 +399,7 @@ impl Io<'_> {
         if self.shared.poll.remove(&stream).is_err() {
             return;
         }
-        self.shared.run(move |shared| {
+        self.shared.run(Pool::Incoming, move |shared| {
             if header.get("service").is_some() {
                 shared.accept_caller(stream, &header);
             } else {
@@ -427,7 +457,7 @@ impl Io<'_> {
         let key = link.key();
         tracing::debug!(key, "ros1: a connection has ended: {why}");
         // What still sends learns of it.
-        let _ = link.stream().shutdown(std::net::Shutdown::Both);
+        link.end();
         self.shared.change(|state, calls: &mut Calls| match kind {
             Kind::Slave(_) => (),
             Kind::Subscriber => state.lose_subscriber(&link, calls),
@@ -470,14 +500,12 @@ fn take_message(
             drop(flow);
             if is_told(refused) {
                 let topic = reader.topic().map_or("", |(topic, _)| topic);
-                tracing::warn!(topic, refused, "ros1: a message is left out: {why}");
+                tracing::warn!(topic, refused, "ros1: a message is dropped: {why}");
             }
             return false;
         }
     };
-    let Some(count) = flow.sources.get_mut(&guid) else { return false };
-    *count += 1;
-    let number = *count;
+    let Some(number) = flow.next_number(guid) else { return false };
     flow.arrived.push_back(Arrived {
         writer: guid,
         number,
@@ -496,17 +524,16 @@ impl Slave {
         link: &Arc<OutLink>,
         scratch: &mut [u8],
     ) -> Result<(), String> {
-        loop {
-            match link.stream().read(scratch) {
-                Ok(0) => return Err("it has ended the connection".to_owned()),
-                Ok(length) => self.received.extend(&scratch[..length]),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == ErrorKind::Interrupted => (),
-                Err(error) => return Err(error.to_string()),
-            }
-            if http::HEAD_BYTES_MAX + http::BODY_BYTES_MAX < self.received.len() {
-                return Err("a request that is too long".to_owned());
-            }
+        // Once, so that what is taken off the front of much that waits is never much; the rest is read next.
+        match link.stream().read(scratch) {
+            Ok(0) => return Err("it has ended the connection".to_owned()),
+            Ok(length) => self.received.extend(&scratch[..length]),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+            Err(error) if error.kind() == ErrorKind::Interrupted => return Ok(()),
+            Err(error) => return Err(error.to_string()),
+        }
+        if http::HEAD_BYTES_MAX + http::BODY_BYTES_MAX < self.received.len() {
+            return Err("a request that is too long".to_owned());
         }
         loop {
             let request = match http::take_request(&mut self.received) {
@@ -518,6 +545,9 @@ impl Slave {
                     return Err(error.to_string());
                 }
             };
+            if !link.has_room(Room::All) {
+                return Err("it does not read what it is answered".to_owned());
+            }
             self.since = Instant::now();
             let reply = match Call::parse(&request.body) {
                 Ok(call) => shared.answer(&call),

@@ -1,9 +1,12 @@
 //! A connection over which whole messages go out, and what waits for it to take more.
 
 use std::collections::VecDeque;
-use std::io::{self, IoSlice, Write as _};
+use std::io::{self, IoSlice};
 use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 
 use tsuji_platform::poll::Poll;
 
@@ -40,6 +43,8 @@ struct Out {
     /// Bytes of the first that are sent.
     sent: usize,
     bytes: usize,
+    /// When the kernel took something last.
+    progress: Option<Instant>,
     is_watched: bool,
     is_broken: bool,
 }
@@ -72,6 +77,23 @@ impl OutLink {
         room != Room::All || crate::lock(&self.out).bytes < WAITING_BYTES_MAX
     }
 
+    /// True if so much waits that whoever keeps all has to wait, and nothing was taken for so long.
+    pub(crate) fn is_stalled(&self, within: Duration) -> bool {
+        let out = crate::lock(&self.out);
+        let is_late = || out.progress.is_none_or(|it| it + within < Instant::now());
+        WAITING_BYTES_MAX <= out.bytes && is_late()
+    }
+
+    /// True if so much waits that whoever keeps all has to wait.
+    pub(crate) fn is_full(&self) -> bool {
+        WAITING_BYTES_MAX <= crate::lock(&self.out).bytes
+    }
+
+    /// Ends the connection; whoever reads it learns of that.
+    pub(crate) fn end(&self) {
+        let _ = self.stream.shutdown(std::net::Shutdown::Both);
+    }
+
     /// True if the kernel has all that was sent, or the connection is broken.
     pub(crate) fn is_done(&self) -> bool {
         let out = crate::lock(&self.out);
@@ -88,6 +110,7 @@ impl OutLink {
         out.bytes += frame.len();
         out.frames.push_back(frame);
         if is_first {
+            out.progress.get_or_insert_with(Instant::now);
             self.flush_locked(&mut out);
             return 0;
         }
@@ -136,17 +159,21 @@ impl OutLink {
 }
 
 impl Out {
-    fn write(&mut self, mut stream: &TcpStream) -> io::Result<()> {
+    fn write(&mut self, stream: &TcpStream) -> io::Result<()> {
         let mut slices = [IoSlice::new(&[]); BATCH];
         let mut count = 0;
         for (at, (slice, frame)) in slices.iter_mut().zip(&self.frames).enumerate() {
             *slice = IoSlice::new(if at == 0 { &frame[self.sent..] } else { frame });
             count += 1;
         }
-        let mut written = stream.write_vectored(&slices[..count])?;
+        // A program that has not said what becomes of SIGPIPE would be ended by the end of a subscriber.
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        let mut none = SendAncillaryBuffer::default();
+        let mut written = sendmsg(stream, &slices[..count], &mut none, flags)?;
         if written == 0 {
             return Err(io::ErrorKind::WriteZero.into());
         }
+        self.progress = Some(Instant::now());
         while let Some(frame) = self.frames.front() {
             let left = frame.len() - self.sent;
             if written < left {

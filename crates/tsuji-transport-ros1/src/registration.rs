@@ -1,7 +1,7 @@
 //! The thread that speaks with the master: it registers what this process has, looks who else is there, and has
 //! connections made.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::process;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,16 +9,27 @@ use std::time::{Duration, Instant};
 use tsuji_ros1::uri::Uri;
 use tsuji_ros1::xmlrpc::Value;
 
-use crate::graph::What;
+use tsuji_engine::Guid;
+
+use crate::graph::{What, other_half};
 use crate::role::Role;
 use crate::rpc::{self, Failure};
-use crate::state::{Progress, Shared, State, Target, host_of};
+use crate::state::{
+    Pool, Probe, Progress, ServiceType, Shared, State, Target, TargetState, host_of,
+};
 
 /// How often the master is asked who is there.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// How often nodes are asked whether they still are.
+/// How soon it is asked again where something has ended.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// How often nodes are asked whether they still are; those that do not answer less and less often.
 const PROBE_EVERY: Duration = Duration::from_secs(5);
+const PROBE_MAX: Duration = Duration::from_secs(60);
+
+/// Publishers of a topic that are taken note of.
+pub(crate) const PUBLISHERS_MAX: usize = 1000;
 
 /// What of an address says that it is that of a process of tsuji, with whom nothing is spoken here.
 pub(crate) const MARK: &str = "/tsuji-";
@@ -54,25 +65,17 @@ struct Seen {
     services: BTreeMap<String, Vec<String>>,
 }
 
-/// What is known of the address of a node.
-struct Probed {
-    api: String,
-    at: Instant,
-    /// It is this process, or another of tsuji.
-    is_ours: bool,
-    is_alive: bool,
-    pid: Option<u32>,
-}
-
 struct Registrar<'a> {
     shared: &'a Arc<Shared>,
     registered: Registrations,
     /// Why the master was not reached last, if it was not.
     trouble: Option<String>,
     looked: Option<Instant>,
-    probed: HashMap<String, Probed>,
-    /// The types of services of ROS 1, by name and node.
-    types: HashMap<(String, String), Result<String, Instant>>,
+    seen: Seen,
+    /// The types of topics, as the master says.
+    types: BTreeMap<String, String>,
+    /// What the master refuses to register, each told once.
+    refused: BTreeSet<(Entry, String, String)>,
 }
 
 /// Speaks with the master until the participant leaves, and takes back what was registered.
@@ -82,8 +85,9 @@ pub(crate) fn run(shared: &Arc<Shared>) {
         registered: Registrations::new(),
         trouble: None,
         looked: None,
-        probed: HashMap::new(),
-        types: HashMap::new(),
+        seen: Seen::default(),
+        types: BTreeMap::new(),
+        refused: BTreeSet::new(),
     };
     loop {
         let mut state = shared.lock();
@@ -96,18 +100,24 @@ pub(crate) fn run(shared: &Arc<Shared>) {
             state.aliases.clear();
         }
         let is_doubted = !state.doubted.is_empty();
+        let mut is_new = std::mem::take(&mut state.is_probed);
         drop(state);
         registrar.register();
-        let is_time = registrar.looked.is_none_or(|it| it + LOOK_EVERY <= Instant::now());
-        if is_time || is_doubted {
+        let since = registrar.looked.map(|it| it.elapsed());
+        if since.is_none_or(|it| LOOK_EVERY <= it || (is_doubted && LOOK_AGAIN <= it)) {
             registrar.look();
+            is_new = true;
+        }
+        if is_new {
+            registrar.show();
         }
         let next = registrar.connect();
         let state = shared.lock();
         if state.is_due || state.is_leaving {
             continue;
         }
-        let look = registrar.looked.map_or_else(Instant::now, |it| it + LOOK_EVERY);
+        let again = if state.doubted.is_empty() { LOOK_EVERY } else { LOOK_AGAIN };
+        let look = registrar.looked.map_or_else(Instant::now, |it| it + again);
         let wait = next.map_or(look, |it| it.min(look)).saturating_duration_since(Instant::now());
         // Woken for nothing it looks for nothing.
         drop(shared.work.wait_timeout(state, wait.max(Duration::from_millis(1))));
@@ -145,7 +155,18 @@ impl Registrar<'_> {
             };
             let mut asked = vec![Value::from(caller), Value::from(name.as_str())];
             asked.extend(last);
-            let Some(answer) = self.call_master(entry.methods()[0], asked) else { return };
+            let answer = match self.call_master(entry.methods()[0], asked) {
+                Ok(answer) => answer,
+                // The others are not its fault.
+                Err(Failure::SaysNo(why)) => {
+                    if self.refused.insert(key.clone()) {
+                        let name = &key.2;
+                        tracing::warn!("ros1: the master does not register {name}: {why}");
+                    }
+                    continue;
+                }
+                Err(_) => return,
+            };
             if *entry == Entry::Subscriber {
                 let publishers = answer.as_array().unwrap_or_default();
                 let publishers = publishers.iter().filter_map(Value::as_str).map(str::to_owned);
@@ -180,34 +201,46 @@ impl Registrar<'_> {
         wanted
     }
 
-    /// The name under which a node is registered: its own, unless a living node of ROS 1 or of another process has it.
+    /// The name under which a node is registered: its own, unless a node of ROS 1 or of another process has it.
     fn name_for(&mut self, node: &str) -> Option<String> {
         if let Some(known) = self.shared.lock().aliases.get(node) {
             return Some(known.clone());
         }
-        let asked = vec![Value::from(self.shared.caller()), Value::from(node)];
-        let found = match rpc::call(&self.shared.master, "lookupNode", asked) {
-            Ok(found) => found.as_str().map(str::to_owned),
-            // That it knows none is an answer too.
-            Err(Failure::Other(_)) => None,
-            Err(failure @ Failure::Refused(_)) => {
-                self.note_trouble(Some(failure.to_string()));
-                return None;
+        // Of two containers both may have the same process id.
+        let mark: String = self.shared.prefix[2..].iter().map(|it| format!("{it:02x}")).collect();
+        let names =
+            [node.to_owned(), format!("{node}_{}", process::id()), format!("{node}_{mark}")];
+        for name in names {
+            if !self.is_free(&name)? {
+                continue;
             }
-        };
-        let other = found.filter(|it| *it != self.shared.api);
-        let is_taken = other.is_some_and(|api| self.shared.pid_of(&api).is_some());
-        let name = match is_taken {
-            true => format!("{node}_{}", process::id()),
-            false => node.to_owned(),
-        };
-        if is_taken {
-            tracing::warn!(
-                "ros1: another node is called {node}; with the master this one is {name}"
-            );
+            if name != node {
+                tracing::warn!(
+                    "ros1: another node is called {node}; with the master this one is {name}"
+                );
+            }
+            self.shared.lock().aliases.insert(node.to_owned(), name.clone());
+            return Some(name);
         }
-        self.shared.lock().aliases.insert(node.to_owned(), name.clone());
-        Some(name)
+        None
+    }
+
+    /// Whether nobody has this name with the master; nothing where the master does not say. To register a name that somebody
+    /// has ends that node, so one that does not answer has it still.
+    fn is_free(&mut self, name: &str) -> Option<bool> {
+        let asked = vec![Value::from(self.shared.caller()), Value::from(name)];
+        let api = match self.call_master("lookupNode", asked) {
+            Ok(api) => api.as_str().unwrap_or_default().to_owned(),
+            Err(Failure::SaysNo(_)) => return Some(true),
+            Err(_) => return None,
+        };
+        if api == self.shared.api {
+            return Some(true);
+        }
+        let Ok(uri) = api.parse() else { return Some(true) };
+        let asked = vec![Value::from(self.shared.caller())];
+        let answer = rpc::call_within(&uri, "getPid", asked, rpc::PROBE_WITHIN);
+        Some(matches!(answer, Err(Failure::Refused(_))))
     }
 
     fn unregister(&mut self, key: &(Entry, String, String)) -> Result<(), ()> {
@@ -218,7 +251,10 @@ impl Registrar<'_> {
             Entry::Publisher | Entry::Subscriber => self.shared.api.clone(),
         };
         let asked = vec![Value::from(caller), Value::from(name.as_str()), Value::from(api)];
-        self.call_master(entry.methods()[1], asked).map(drop).ok_or(())
+        match self.call_master(entry.methods()[1], asked) {
+            Ok(_) | Err(Failure::SaysNo(_)) => Ok(()),
+            Err(_) => Err(()),
+        }
     }
 
     fn unregister_all(&mut self) {
@@ -229,18 +265,14 @@ impl Registrar<'_> {
         }
     }
 
-    /// Calls the master. Nothing where it cannot be reached, which is told once.
-    fn call_master(&mut self, method: &str, asked: Vec<Value>) -> Option<Value> {
-        match rpc::call(&self.shared.master, method, asked) {
-            Ok(answer) => {
-                self.note_trouble(None);
-                Some(answer)
-            }
-            Err(failure) => {
-                self.note_trouble(Some(failure.to_string()));
-                None
-            }
+    /// Calls the master. That it cannot be reached is told once.
+    fn call_master(&mut self, method: &str, asked: Vec<Value>) -> Result<Value, Failure> {
+        let answer = rpc::call(&self.shared.master, method, asked);
+        match &answer {
+            Ok(_) | Err(Failure::SaysNo(_)) => self.note_trouble(None),
+            Err(failure) => self.note_trouble(Some(failure.to_string())),
         }
+        answer
     }
 
     fn note_trouble(&mut self, trouble: Option<String>) {
@@ -261,55 +293,57 @@ impl Registrar<'_> {
         self.trouble = trouble;
     }
 
-    /// Looks who is there.
+    /// Asks the master who is there, and has those asked who are to be asked.
     fn look(&mut self) {
         self.looked = Some(Instant::now());
         let doubted = std::mem::take(&mut self.shared.lock().doubted);
-        let me = || Value::from(self.shared.caller());
-        let asked = vec![me()];
-        let Some(system) = self.call_master("getSystemState", asked) else { return };
-        let types = vec![me()];
-        let Some(types) = self.call_master("getTopicTypes", types) else { return };
-        let seen = read_system(&system);
-        let types = read_pairs(&types);
-        self.check_own(&seen);
-        let mut nodes: BTreeMap<&str, Vec<What>> = BTreeMap::new();
-        for (topic, by) in &seen.publishers {
-            by.iter().for_each(|it| {
-                nodes.entry(it).or_default().push(What::Publishes(topic.clone()));
-            });
-        }
-        for (topic, by) in &seen.subscribers {
-            by.iter().for_each(|it| {
-                nodes.entry(it).or_default().push(What::Subscribes(topic.clone()));
-            });
-        }
-        for (service, by) in &seen.services {
-            let is_common = OF_EVERY_NODE.iter().any(|it| service.ends_with(it));
-            by.iter().filter(|_| !is_common).for_each(|it| {
-                nodes.entry(it).or_default().push(What::Serves(service.clone()));
-            });
-        }
-        self.probed.retain(|node, _| nodes.contains_key(node.as_str()));
-        self.types.retain(|(_, node), _| nodes.contains_key(node.as_str()));
-        for node in nodes.keys() {
-            self.probe(node, doubted.contains(*node));
-        }
-        let mut wanted: Vec<(&str, What, String)> = Vec::new();
-        for (node, has) in &nodes {
-            let is_there = self.probed.get(*node).is_some_and(|it| it.is_alive && !it.is_ours);
-            for what in has.iter().filter(|_| is_there) {
-                if let Some(ty) = self.type_of(node, what, &types) {
-                    wanted.push((node, what.clone(), ty));
+        let me = || vec![Value::from(self.shared.caller())];
+        let (system, types) = (me(), me());
+        let Ok(system) = self.call_master("getSystemState", system) else { return };
+        let Ok(types) = self.call_master("getTopicTypes", types) else { return };
+        self.seen = read_system(&system);
+        self.types = read_pairs(&types);
+        self.check_own();
+        let nodes: BTreeSet<String> = self.seen.nodes().into_keys().map(str::to_owned).collect();
+        let now = Instant::now();
+        let mut due = Vec::new();
+        let mut state = self.shared.lock();
+        state.probes.retain(|node, it| it.is_asked || nodes.contains(node));
+        state.service_types.retain(|(_, node), it| it.is_asked || nodes.contains(node));
+        for node in nodes {
+            let known = state.probes.get_mut(&node);
+            let pause = |silent: u32| (PROBE_EVERY * 2_u32.pow(silent.min(4))).min(PROBE_MAX);
+            match known {
+                Some(it) if it.is_asked => (),
+                Some(it) if now < it.at + pause(it.silent) && !doubted.contains(&node) => (),
+                Some(it) => {
+                    it.is_asked = true;
+                    due.push(node);
+                }
+                None => {
+                    let probe = Probe {
+                        api: String::new(),
+                        at: now,
+                        is_ours: false,
+                        is_alive: false,
+                        pid: None,
+                        is_asked: true,
+                        silent: 0,
+                    };
+                    state.probes.insert(node.clone(), probe);
+                    due.push(node);
                 }
             }
         }
-        self.shared.change(|state, _| self.show(state, &wanted));
+        drop(state);
+        for node in due {
+            self.shared.run(Pool::Outgoing, move |shared| shared.probe(&node));
+        }
     }
 
     /// The master has forgotten what is registered here, as one does that was started anew.
-    fn check_own(&mut self, seen: &Seen) {
-        let state = self.shared.lock();
+    fn check_own(&mut self) {
+        let (state, seen) = (self.shared.lock(), &self.seen);
         let is_known = |(entry, node, name): &(Entry, String, String)| {
             let by = match entry {
                 Entry::Publisher => seen.publishers.get(name),
@@ -329,104 +363,92 @@ impl Registrar<'_> {
         }
     }
 
-    /// Finds out where a node is, and whether it is there.
-    fn probe(&mut self, node: &str, is_doubted: bool) {
-        let is_fresh = |it: &Probed| it.at + PROBE_EVERY > Instant::now();
-        if self.probed.get(node).is_some_and(is_fresh) && !is_doubted {
-            return;
-        }
-        let asked = vec![Value::from(self.shared.caller()), Value::from(node)];
-        let Some(api) = self.call_master("lookupNode", asked) else { return };
-        let Some(api) = api.as_str().map(str::to_owned) else { return };
-        let is_ours = is_of_tsuji(&api);
-        let (mut is_alive, mut pid) = (true, None);
-        if !is_ours {
-            match self.ask_pid(&api) {
-                Ok(it) => pid = it,
-                // One that does not answer may be busy, or stopped: it is there until nobody listens.
-                Err(Failure::Other(_)) => (),
-                Err(Failure::Refused(_)) => is_alive = false,
-            }
-        }
-        let probed = Probed { api, at: Instant::now(), is_ours, is_alive, pid };
-        self.probed.insert(node.to_owned(), probed);
-    }
-
-    fn ask_pid(&self, api: &str) -> Result<Option<u32>, Failure> {
-        let uri: Uri = api.parse().map_err(|error| Failure::Other(format!("{error}")))?;
-        let pid = rpc::call(&uri, "getPid", vec![Value::from(self.shared.caller())])?;
-        Ok(pid.as_int().and_then(|it| u32::try_from(it).ok()))
-    }
-
     /// What ROS 2 calls the type of something that a node of ROS 1 has; nothing while nobody says it.
-    fn type_of(
-        &mut self,
-        node: &str,
-        what: &What,
-        types: &BTreeMap<String, String>,
-    ) -> Option<String> {
+    fn type_of(&self, state: &mut State, node: &str, what: &What) -> Option<String> {
         let mapping = self.shared.types.mapping();
         match what {
             What::Publishes(topic) | What::Subscribes(topic) => {
-                mapping.message_to_ros2(types.get(topic).filter(|it| *it != "*")?)
+                mapping.message_to_ros2(self.types.get(topic).filter(|it| *it != "*")?)
             }
             What::Serves(service) | What::Calls(service) => {
                 let key = (service.clone(), node.to_owned());
-                let known = self.types.get(&key);
-                let is_due = match known {
-                    None => true,
-                    Some(Err(at)) => *at + PROBE_EVERY <= Instant::now(),
-                    Some(Ok(_)) => false,
-                };
+                let known = state.service_types.get(&key);
+                let is_due = known.is_none_or(|it| {
+                    !it.is_asked && it.ty.is_none() && it.at + PROBE_EVERY <= Instant::now()
+                });
+                let ty = known.and_then(|it| it.ty.clone());
                 if is_due {
-                    let asked = self.shared.type_of_service(service);
-                    let found = asked.map_err(|failure| {
-                        tracing::debug!(service, "ros1: a service without a type: {failure}");
-                        Instant::now()
-                    });
-                    self.types.insert(key.clone(), found);
+                    let asked = ServiceType { ty: None, at: Instant::now(), is_asked: true };
+                    state.service_types.insert(key.clone(), asked);
+                    state.due_types.push(key);
                 }
-                let ty = self.types.get(&key)?.as_ref().ok()?;
-                mapping.service_to_ros2(ty)
+                mapping.service_to_ros2(&ty?)
             }
         }
     }
 
-    /// Shows what there is, and no more. What has connected to here and the master does not know yet stays.
-    fn show(&self, state: &mut State, wanted: &[(&str, What, String)]) {
-        let names: BTreeSet<&str> = wanted.iter().map(|(node, ..)| *node).collect();
-        for node in &names {
-            if let Some(it) = self.probed.get(*node) {
-                state.graph.add_node(node, &it.api, &host_of(&it.api), it.pid);
+    /// Shows what there is, and no more. What is connected and the master does not know yet stays as it is.
+    fn show(&self) {
+        let due = self.shared.change(|state, _| {
+            let mut wanted: BTreeMap<&str, Vec<(What, String)>> = BTreeMap::new();
+            for (node, has) in self.seen.nodes() {
+                let is_there = |it: &Probe| it.is_alive && !it.is_ours;
+                if !state.probes.get(node).is_some_and(is_there) {
+                    continue;
+                }
+                let typed = has.into_iter().filter_map(|what| {
+                    let ty = self.type_of(state, node, &what)?;
+                    Some((what, ty))
+                });
+                let typed = typed.collect();
+                wanted.insert(node, typed);
             }
-        }
-        for (node, what, ty) in wanted {
-            state.graph.add(node, what.clone(), ty);
-        }
-        let is_connected = |state: &State, node: &str| {
-            let api = state.graph.names().find(|(name, _)| *name == node).map(|(_, it)| &it.api);
-            let is_source = |(target, it): (&Target, &crate::state::TargetState)| {
-                matches!(target, Target::Publisher(_, of) if Some(of) == api)
-                    && matches!(it.progress, Progress::Connected(..))
-            };
-            state.subscribers.iter().any(|it| it.node == node)
-                || state.callers.values().any(|it| it.node == node)
-                || state.targets.iter().any(is_source)
-        };
-        let known: Vec<String> = state.graph.names().map(|(name, _)| name.clone()).collect();
-        for node in known {
-            if is_connected(state, &node) {
-                continue;
-            }
-            if !names.contains(node.as_str()) {
-                state.graph.remove_node(&node);
-                continue;
-            }
-            for what in state.graph.of_node(&node) {
-                if !wanted.iter().any(|(of, it, _)| *of == node && *it == what) {
-                    state.graph.remove(&node, &what);
+            let connected = state.connected_nodes();
+            for (node, has) in &wanted {
+                let Some(it) = state.probes.get(*node).cloned() else { continue };
+                // One that has connected to here is where it says, whatever was found before.
+                if !connected.contains(*node) {
+                    state.graph.add_node(node, &it.api, &host_of(&it.api), it.pid);
+                }
+                for (what, ty) in has {
+                    let known = state.graph.get(node, what).map(|(guid, _)| guid);
+                    // What both ends of a connection have agreed on is not what the master says of the topic.
+                    if known.is_none_or(|it| !state.is_connected(it)) {
+                        state.graph.add(node, what.clone(), ty);
+                    }
                 }
             }
+            let known: Vec<String> = state.graph.names().map(|(name, _)| name.clone()).collect();
+            for node in known {
+                let has = wanted.get(node.as_str());
+                if has.is_none() && !connected.contains(&node) {
+                    state.graph.remove_node(&node);
+                    continue;
+                }
+                for what in state.graph.of_node(&node) {
+                    let is_wanted = has.is_some_and(|it| it.iter().any(|(it, _)| *it == what));
+                    let guid = state.graph.get(&node, &what).map(|(guid, _)| guid);
+                    if !is_wanted && guid.is_some_and(|it| !state.is_connected(it)) {
+                        state.graph.remove(&node, &what);
+                    }
+                }
+            }
+            state.close_stale();
+            std::mem::take(&mut state.due_types)
+        });
+        for key in due {
+            self.shared.run(Pool::Outgoing, move |shared| {
+                let ty = shared.type_of_service(&key.0);
+                let ty = ty.inspect_err(|failure| {
+                    tracing::debug!(service = key.0, "ros1: a service without a type: {failure}");
+                });
+                shared.change(|state, _| {
+                    let known = ServiceType { ty: ty.ok(), at: Instant::now(), is_asked: false };
+                    state.service_types.insert(key, known);
+                    state.is_probed = true;
+                    state.is_due = true;
+                });
+            });
         }
     }
 
@@ -437,7 +459,7 @@ impl Registrar<'_> {
         let due: Vec<Target> = shared.change(|state, calls| {
             next = state.expire_callers(calls);
             let wanted: BTreeSet<_> = state.wanted_publishers();
-            let wanted: Vec<Target> = wanted
+            let wanted: HashSet<Target> = wanted
                 .into_iter()
                 .map(|(id, api)| Target::Publisher(id, api))
                 .chain(state.wanted_servers())
@@ -465,7 +487,7 @@ impl Registrar<'_> {
             due
         });
         for target in due {
-            shared.run(move |shared| {
+            shared.run(Pool::Outgoing, move |shared| {
                 let state = shared.lock();
                 match &target {
                     Target::Publisher(id, api) => {
@@ -485,7 +507,122 @@ impl Registrar<'_> {
     }
 }
 
+impl Shared {
+    /// Finds out where a node is, and whether it is there. Runs on a thread of its own.
+    fn probe(&self, node: &str) {
+        let me = || vec![Value::from(self.caller())];
+        let asked = [me(), vec![Value::from(node)]].concat();
+        let api = rpc::call(&self.master, "lookupNode", asked);
+        let api = api.ok().and_then(|it| it.as_str().map(str::to_owned));
+        let is_ours = api.as_deref().is_some_and(is_of_tsuji);
+        let uri = api.as_deref().and_then(|it| it.parse::<Uri>().ok());
+        let answer = uri
+            .filter(|_| !is_ours)
+            .map(|uri| rpc::call_within(&uri, "getPid", me(), rpc::PROBE_WITHIN));
+        self.change(|state, _| {
+            let before = state.probes.get(node).cloned();
+            let silent = before.as_ref().map_or(0, |it| it.silent);
+            // One that does not answer may be busy, or stopped: it is there until nobody listens.
+            let (is_alive, pid, silent) = match answer {
+                Some(Ok(pid)) => (true, pid.as_int().and_then(|it| u32::try_from(it).ok()), 0),
+                Some(Err(Failure::Refused(_))) => (false, None, 0),
+                Some(Err(_)) => (true, before.and_then(|it| it.pid), silent + 1),
+                None => (is_ours, None, silent + 1),
+            };
+            let probe = Probe {
+                api: api.unwrap_or_default(),
+                at: Instant::now(),
+                is_ours,
+                is_alive,
+                pid,
+                is_asked: false,
+                silent,
+            };
+            state.probes.insert(node.to_owned(), probe);
+            state.is_probed = true;
+            state.is_due = true;
+        });
+    }
+}
+
+impl Seen {
+    /// What each node has that ROS 2 could know.
+    fn nodes(&self) -> BTreeMap<&str, Vec<What>> {
+        let mut nodes: BTreeMap<&str, Vec<What>> = BTreeMap::new();
+        for (topic, by) in &self.publishers {
+            by.iter().for_each(|it| {
+                nodes.entry(it).or_default().push(What::Publishes(topic.clone()));
+            });
+        }
+        for (topic, by) in &self.subscribers {
+            by.iter().for_each(|it| {
+                nodes.entry(it).or_default().push(What::Subscribes(topic.clone()));
+            });
+        }
+        for (service, by) in &self.services {
+            let is_common = OF_EVERY_NODE.iter().any(|it| service.ends_with(it));
+            by.iter().filter(|_| !is_common).for_each(|it| {
+                nodes.entry(it).or_default().push(What::Serves(service.clone()));
+            });
+        }
+        nodes
+    }
+}
+
 impl State {
+    /// The nodes that are connected with this process.
+    fn connected_nodes(&self) -> BTreeSet<String> {
+        let apis: HashSet<&str> = self
+            .targets
+            .iter()
+            .filter_map(|(target, it)| match target {
+                Target::Publisher(_, api) if matches!(it.progress, Progress::Connected(..)) => {
+                    Some(api.as_str())
+                }
+                _ => None,
+            })
+            .collect();
+        let sources = self.graph.names().filter(|(_, it)| apis.contains(it.api.as_str()));
+        let sources = sources.map(|(name, _)| name);
+        let subscribers = self.subscribers.iter().map(|it| &it.node);
+        let callers = self.callers.values().map(|it| &it.node);
+        sources.chain(subscribers).chain(callers).cloned().collect()
+    }
+
+    /// Whether an endpoint of this name is at the other end of a connection.
+    fn is_connected(&self, guid: Guid) -> bool {
+        let is_it =
+            |it: &TargetState| matches!(it.progress, Progress::Connected(_, of) if of == guid);
+        self.subscribers.iter().any(|it| it.guid == guid)
+            || self.callers.contains_key(&other_half(guid))
+            || self.targets.values().any(is_it)
+    }
+
+    /// Takes note of a node that has connected, or was connected to, at this address.
+    pub(crate) fn meet_node(&mut self, node: &str, api: &str, pid: Option<u32>) -> bool {
+        // What was found of one of its name at another address is of one that is gone.
+        if self.probes.get(node).is_some_and(|it| it.api != api && !it.is_asked) {
+            self.probes.remove(node);
+        }
+        let is_there = self.graph.add_node(node, api, &host_of(api), pid);
+        self.close_stale();
+        is_there
+    }
+
+    /// Ends the connections whose other end is not there any more under the name that it had.
+    fn close_stale(&mut self) {
+        let subscribers = self.subscribers.iter().filter(|it| !self.graph.has(it.guid));
+        let mut stale: Vec<u64> = subscribers.map(|it| it.link.key()).collect();
+        for (target, it) in &self.targets {
+            if let (Target::Publisher(..), Progress::Connected(key, guid)) = (target, &it.progress)
+                && !self.graph.has(*guid)
+            {
+                stale.push(*key);
+            }
+        }
+        self.to_close.extend(stale);
+    }
+
     /// The publishers that readers here want, without those of tsuji.
     fn wanted_publishers(&self) -> BTreeSet<(crate::state::Id, String)> {
         let mut wanted = BTreeSet::new();

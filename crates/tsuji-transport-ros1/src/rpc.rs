@@ -8,14 +8,19 @@ use tsuji_ros1::http;
 use tsuji_ros1::uri::Uri;
 use tsuji_ros1::xmlrpc::{Call, Reply, Value};
 
-/// How long a call may take in all.
+/// How long a call of the master or of a publisher may take in all.
 pub(crate) const WITHIN: Duration = Duration::from_secs(5);
+
+/// The same, of a call that only asks whether somebody is there.
+pub(crate) const PROBE_WITHIN: Duration = Duration::from_secs(1);
 
 /// Why a call has no answer.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// Nobody listens there, so whoever did has ended.
     Refused(String),
+    /// There was an answer, and it is that this cannot be.
+    SaysNo(String),
     /// Anything else, which may pass.
     Other(String),
 }
@@ -23,7 +28,7 @@ pub(crate) enum Failure {
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Refused(why) | Self::Other(why) => f.write_str(why),
+            Self::Refused(why) | Self::SaysNo(why) | Self::Other(why) => f.write_str(why),
         }
     }
 }
@@ -49,6 +54,16 @@ pub(crate) fn connect(host: &str, port: u16, within: Duration) -> io::Result<Tcp
 
 /// Calls a method, and answers the value of a reply that says success.
 pub(crate) fn call(uri: &Uri, method: &str, params: Vec<Value>) -> Result<Value, Failure> {
+    call_within(uri, method, params, WITHIN)
+}
+
+/// The same, which takes so long at most.
+pub(crate) fn call_within(
+    uri: &Uri,
+    method: &str,
+    params: Vec<Value>,
+    within: Duration,
+) -> Result<Value, Failure> {
     let failed = |error: io::Error| {
         let line = format!("{method} of {uri}: {error}");
         match error.kind() {
@@ -56,15 +71,15 @@ pub(crate) fn call(uri: &Uri, method: &str, params: Vec<Value>) -> Result<Value,
             _ => Failure::Other(line),
         }
     };
-    let body = exchange(uri, &Call::new(method, params).encode()).map_err(failed)?;
+    let body = exchange(uri, &Call::new(method, params).encode(), within).map_err(failed)?;
     let other = |why: String| Failure::Other(format!("{method} of {uri}: {why}"));
     let reply = Reply::parse(&body).map_err(|error| other(error.to_string()))?;
-    reply.ros().map_err(other)
+    reply.ros().map_err(|why| Failure::SaysNo(format!("{method} of {uri}: {why}")))
 }
 
-fn exchange(uri: &Uri, body: &str) -> io::Result<Vec<u8>> {
-    let deadline = Instant::now() + WITHIN;
-    let mut stream = connect(&uri.host, uri.port, WITHIN)?;
+fn exchange(uri: &Uri, body: &str, within: Duration) -> io::Result<Vec<u8>> {
+    let deadline = Instant::now() + within;
+    let mut stream = connect(&uri.host, uri.port, within)?;
     stream.set_nodelay(true)?;
     let left = || deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
     stream.set_write_timeout(Some(left()))?;

@@ -20,7 +20,7 @@ use crate::link::{OutLink, Room, framed};
 use crate::role::{Half, Role};
 use crate::rpc::{self, Failure};
 use crate::state::{
-    Caller, Calls, Progress, ReaderCore, Shared, State, Target, WriterCore, WriterLink, host_of,
+    Caller, Calls, Progress, ReaderCore, Shared, State, Target, WriterCore, WriterLink,
 };
 use crate::topic::{AGREE_WITHIN, is_told, read_header, write_header};
 use crate::types::{ANY, Service};
@@ -46,6 +46,10 @@ fn answer(link: &OutLink, reply: std::result::Result<Vec<u8>, String>) {
             (0, text.unwrap_or_default())
         }
     };
+    if !link.has_room(Room::All) {
+        // It does not read what it is answered.
+        return link.end();
+    }
     let mut bytes = Vec::with_capacity(1 + frame.len());
     bytes.push(is_ok);
     bytes.extend(frame);
@@ -237,7 +241,7 @@ impl Shared {
             let Some(Role::Request(half)) = servers.first().map(|(it, _)| it.role.clone()) else {
                 return;
             };
-            let is_there = state.graph.add_node(&node, &api, &host_of(&api), None);
+            let is_there = state.meet_node(&node, &api, None);
             if state.is_leaving || !is_there {
                 return;
             }
@@ -247,7 +251,6 @@ impl Shared {
             let caller = state.callers.entry(replies).or_insert_with(|| Caller {
                 node: node.clone(),
                 service: name.to_owned(),
-                asked: 0,
                 pending: HashMap::new(),
                 connections: 0,
                 idle_since: None,
@@ -256,8 +259,7 @@ impl Shared {
             caller.idle_since = None;
             for (reader, writer) in servers {
                 let mut flow = crate::lock(&reader.flow);
-                let is_new = !flow.sources.contains_key(&guid);
-                flow.sources.entry(guid).or_default();
+                let is_new = flow.sources.insert(guid);
                 drop(flow);
                 crate::lock(&writer.flow).links.entry(replies).or_insert_with(no_link);
                 if is_new {
@@ -327,8 +329,10 @@ impl Shared {
             if PENDING_MAX <= caller.pending.len() {
                 return Some(format!("more than {PENDING_MAX} requests wait for an answer"));
             }
-            caller.asked += 1;
-            let number = caller.asked;
+            // Its numbers go on where it had left.
+            let Some(number) = crate::lock(&reader.flow).next_number(client) else {
+                return Some("it is not known here".to_owned());
+            };
             caller.pending.insert(number, Arc::clone(link));
             calls.news.push(reader.push(Arrived {
                 writer: client,
@@ -380,6 +384,8 @@ impl Shared {
             }
         };
         self.change(|state, calls| {
+            // Whatever comes between, it is tried again while it is wanted.
+            state.failed(target, "it is not taken note of", false);
             let Some(reader) = state.replies_of(client).filter(|_| !state.is_leaving) else {
                 return;
             };
@@ -394,7 +400,7 @@ impl Shared {
                 message: None,
                 pending: Arc::clone(&pending),
             };
-            crate::lock(&reader.flow).sources.insert(other_half(*guid), 0);
+            crate::lock(&reader.flow).sources.insert(other_half(*guid));
             crate::lock(&client.flow).links.insert(*guid, to);
             calls.matched.extend([Arc::clone(&reader.ear), Arc::clone(&client.ear)]);
             let kind = Kind::Server {
@@ -503,12 +509,10 @@ impl Shared {
         };
         let related = Some(Related { name: self.own_name(reader.id), number });
         let mut flow = crate::lock(&reader.flow);
-        let Some(count) = flow.sources.get_mut(&server) else { return };
-        *count += 1;
-        let number = *count;
+        let Some(count) = flow.next_number(server) else { return };
         flow.arrived.push_back(Arrived {
             writer: server,
-            number,
+            number: count,
             source_ns: now_ns(),
             is_headed: false,
             related,

@@ -6,6 +6,7 @@ use std::process;
 
 use tsuji_ros1::xmlrpc::{Call, Reply, Value};
 
+use crate::registration::PUBLISHERS_MAX;
 use crate::state::Shared;
 
 impl Shared {
@@ -61,7 +62,16 @@ impl Shared {
     }
 
     /// The master says who publishes a topic.
-    pub(crate) fn note_publishers(&self, topic: &str, publishers: Vec<String>) {
+    pub(crate) fn note_publishers(&self, topic: &str, mut publishers: Vec<String>) {
+        if PUBLISHERS_MAX < publishers.len() {
+            let count = publishers.len();
+            tracing::warn!(
+                topic,
+                count,
+                "ros1: more than {PUBLISHERS_MAX} publishers; the others are not heard"
+            );
+            publishers.truncate(PUBLISHERS_MAX);
+        }
         self.change(|state, _| {
             // One that nobody here subscribes to any more.
             if !state.readers.values().any(|it| it.topic().is_some_and(|(it, _)| it == topic)) {

@@ -1,9 +1,9 @@
 //! What the threads and the endpoints of a participant share.
 //!
-//! Locks, in their order: that of the [`State`], then that of one writer or reader. No listener is called under any of them,
-//! and neither a name is resolved nor a message converted under the first.
+//! Locks, in their order: that of the [`State`], then that of one writer or reader. A listener is called under the lock of its own ear alone,
+//! and no name is resolved under the first. Under that a message is converted only for a late joiner.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::net::TcpStream;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 use std::thread;
@@ -72,6 +72,13 @@ pub(crate) struct State {
     pub(crate) to_close: Vec<u64>,
     /// Nodes that are to be looked for again, as something of theirs has ended.
     pub(crate) doubted: BTreeSet<String>,
+    /// What is known of the addresses of nodes, and the types of services by name and node.
+    pub(crate) probes: HashMap<String, Probe>,
+    pub(crate) service_types: HashMap<(String, String), ServiceType>,
+    /// Services that are to be asked for their types.
+    pub(crate) due_types: Vec<(String, String)>,
+    /// Something of these is new.
+    pub(crate) is_probed: bool,
     /// Names under which nodes are registered, where their own are taken.
     pub(crate) aliases: HashMap<String, String>,
     /// Something is to be registered, connected or looked for.
@@ -80,8 +87,44 @@ pub(crate) struct State {
     pub(crate) is_unregistered: bool,
     pub(crate) is_leaving: bool,
     pub(crate) threads: usize,
-    jobs: usize,
-    waiting_jobs: VecDeque<Box<dyn FnOnce() + Send>>,
+    /// Threads that connect to others, and those that answer who has connected to here.
+    jobs: [Jobs; 2],
+}
+
+#[derive(Default)]
+struct Jobs {
+    running: usize,
+    waiting: VecDeque<Box<dyn FnOnce() + Send>>,
+}
+
+/// Which short-lived threads do something: who connects to here waits for nobody who does not answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Pool {
+    Outgoing,
+    Incoming,
+}
+
+/// What is known of the address of a node.
+#[derive(Clone, Debug)]
+pub(crate) struct Probe {
+    pub(crate) api: String,
+    pub(crate) at: Instant,
+    /// It is this process, or another of tsuji.
+    pub(crate) is_ours: bool,
+    pub(crate) is_alive: bool,
+    pub(crate) pid: Option<u32>,
+    /// It is being asked.
+    pub(crate) is_asked: bool,
+    /// How often in a row it did not answer.
+    pub(crate) silent: u32,
+}
+
+/// What is known of the type of a service.
+#[derive(Clone, Debug)]
+pub(crate) struct ServiceType {
+    pub(crate) ty: Option<String>,
+    pub(crate) at: Instant,
+    pub(crate) is_asked: bool,
 }
 
 /// Whom an endpoint of this process is connected to.
@@ -116,6 +159,8 @@ pub(crate) struct Subscriber {
     pub(crate) node: String,
     pub(crate) guid: Guid,
     pub(crate) link: Arc<OutLink>,
+    /// The type of the topic here, and as both ends have agreed.
+    pub(crate) known: Arc<Message>,
     pub(crate) message: Arc<Message>,
 }
 
@@ -123,7 +168,6 @@ pub(crate) struct Subscriber {
 pub(crate) struct Caller {
     pub(crate) node: String,
     pub(crate) service: String,
-    pub(crate) asked: i64,
     /// Requests that were not answered.
     pub(crate) pending: HashMap<i64, Arc<OutLink>>,
     pub(crate) connections: usize,
@@ -180,8 +224,10 @@ pub(crate) struct ReaderCore {
 #[derive(Default)]
 pub(crate) struct ReaderFlow {
     pub(crate) arrived: VecDeque<Arrived>,
-    /// The writers that match, with how much has come of each.
-    pub(crate) sources: HashMap<Guid, i64>,
+    /// The writers that match.
+    pub(crate) sources: HashSet<Guid>,
+    /// How much has come of each, also of those that were connected before: their numbers go on.
+    pub(crate) counts: HashMap<Guid, i64>,
     pub(crate) refused: u64,
 }
 
@@ -196,6 +242,25 @@ impl Calls {
     pub(crate) fn make(self) {
         self.matched.iter().for_each(|it| it.matched());
         self.news.iter().for_each(|it| it.data_available());
+    }
+}
+
+/// Writers whose numbers are remembered, beyond those that match.
+const COUNTS_MAX: usize = 4096;
+
+impl ReaderFlow {
+    /// The number of the next message of a writer; nothing where it does not match.
+    pub(crate) fn next_number(&mut self, writer: Guid) -> Option<i64> {
+        if !self.sources.contains(&writer) {
+            return None;
+        }
+        if COUNTS_MAX <= self.counts.len() && !self.counts.contains_key(&writer) {
+            let sources = &self.sources;
+            self.counts.retain(|it, _| sources.contains(it));
+        }
+        let count = self.counts.entry(writer).or_default();
+        *count += 1;
+        Some(*count)
     }
 }
 
@@ -262,35 +327,45 @@ impl Shared {
     }
 
     /// Runs something that may take long on a thread of its own, when one of few is free.
-    pub(crate) fn run(&self, job: impl FnOnce(&Self) + Send + 'static) {
+    pub(crate) fn run(&self, pool: Pool, job: impl FnOnce(&Self) + Send + 'static) {
         let Some(shared) = self.arc() else { return };
         let job = Box::new(move || job(&shared));
         let mut state = self.lock();
-        if JOBS_MAX <= state.jobs {
-            state.waiting_jobs.push_back(job);
+        let jobs = &mut state.jobs[pool as usize];
+        if JOBS_MAX <= jobs.running {
+            jobs.waiting.push_back(job);
             return;
         }
-        state.jobs += 1;
+        jobs.running += 1;
         drop(state);
-        self.start_job(job);
+        self.start_job(pool, job);
     }
 
-    fn start_job(&self, job: Box<dyn FnOnce() + Send>) {
+    fn start_job(&self, pool: Pool, job: Box<dyn FnOnce() + Send>) {
         let Some(shared) = self.arc() else { return };
         let body = move || {
             let mut next = Some(job);
             while let Some(job) = next {
                 job();
                 let mut state = shared.lock();
-                next = state.waiting_jobs.pop_front().filter(|_| !state.is_leaving);
+                let is_leaving = state.is_leaving;
+                let jobs = &mut state.jobs[pool as usize];
+                next = jobs.waiting.pop_front().filter(|_| !is_leaving);
                 if next.is_none() {
-                    state.jobs -= 1;
+                    jobs.running -= 1;
                 }
             }
         };
         if thread::Builder::new().name("tsuji-ros1-call".to_owned()).spawn(body).is_err() {
-            // It is tried again with the next look.
-            self.lock().jobs -= 1;
+            let mut state = self.lock();
+            state.jobs[pool as usize].running -= 1;
+            // What it was to do is tried again.
+            let due = Instant::now() + RETRY_MAX;
+            let waiting = state.targets.values_mut();
+            let waiting = waiting.filter(|it| matches!(it.progress, Progress::Connecting));
+            waiting.for_each(|it| it.progress = Progress::Due(due));
+            state.probes.retain(|_, it| !it.is_asked);
+            state.service_types.retain(|_, it| !it.is_asked);
         }
     }
 
@@ -348,6 +423,8 @@ impl State {
 /// Sets what every connection has.
 pub(crate) fn prepare(stream: &TcpStream) -> std::io::Result<()> {
     stream.set_nonblocking(true)?;
+    // A host that has lost its power says nothing.
+    rustix::net::sockopt::set_socket_keepalive(stream, true)?;
     stream.set_nodelay(true)
 }
 

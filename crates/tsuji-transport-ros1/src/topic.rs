@@ -107,7 +107,7 @@ impl WriterCore {
             tracing::warn!(
                 topic,
                 dropped = flow.dropped,
-                "ros1: a subscriber of ROS 1 does not keep up; the oldest messages are dropped"
+                "ros1: a subscriber of ROS 1 does not keep up; the oldest messages are displaced"
             );
         }
     }
@@ -237,7 +237,8 @@ pub(crate) fn read_header(stream: &mut TcpStream) -> std::result::Result<Header,
     loop {
         // No byte too many: what follows is messages.
         let at = received.len();
-        received.resize(wanted, 0);
+        // As it comes, so that a length that lies takes no memory.
+        received.resize(wanted.min(at + 4096), 0);
         let left = deadline.saturating_duration_since(Instant::now());
         let left = left.max(Duration::from_millis(1));
         stream.set_read_timeout(Some(left)).map_err(|error| error.to_string())?;
@@ -284,7 +285,7 @@ impl Shared {
         let agreed = self.agree_with_subscriber(header);
         let (topic, node) = (header.get("topic"), header.get("callerid"));
         let (topic, node) = (topic.unwrap_or_default(), node.unwrap_or_default());
-        let (message, answer) = match agreed {
+        let (known, message, answer) = match agreed {
             Ok(it) => it,
             Err(why) => {
                 tracing::warn!(topic, node, "ros1: a subscriber is refused: {why}");
@@ -297,14 +298,15 @@ impl Shared {
             return;
         }
         self.change(|state, calls| {
-            let writers = state.writers_of(topic);
+            let mut writers = state.writers_of(topic);
+            // A topic of two types has subscribers of one of them.
+            writers.retain(|it| it.message.as_ref().is_some_and(|it| Arc::ptr_eq(it, &known)));
             let ty = writers.first().and_then(|it| match &it.role {
                 Role::Topic(named) => Some(named.type_name.clone()),
                 _ => None,
             });
             let Some(ty) = ty.filter(|_| !state.is_leaving) else { return };
-            let host = crate::state::host_of(&api);
-            if !state.graph.add_node(&name, &api, &host, None) {
+            if !state.meet_node(&name, &api, None) {
                 return;
             }
             let what = What::Subscribes(topic.to_owned());
@@ -316,8 +318,13 @@ impl Shared {
                 node: name.clone(),
                 guid,
                 link: Arc::clone(&link),
+                known,
                 message,
             };
+            // One that connects again has left the connection of before.
+            let before = state.subscribers.iter().filter(|it| it.guid == guid);
+            let before: Vec<u64> = before.map(|it| it.link.key()).collect();
+            state.to_close.extend(before);
             // Before anything is sent: what is sent watches for room.
             Self::adopt(state, Connection::new(link, Kind::Subscriber));
             for writer in writers {
@@ -332,7 +339,7 @@ impl Shared {
     fn agree_with_subscriber(
         &self,
         header: &Header,
-    ) -> std::result::Result<(Arc<Message>, Header), String> {
+    ) -> std::result::Result<(Arc<Message>, Arc<Message>, Header), String> {
         let topic = header.get("topic").unwrap_or_default();
         let md5 = header.get("md5sum").ok_or("its header has no md5sum")?;
         let writers = self.lock().writers_of(topic);
@@ -354,7 +361,7 @@ impl Shared {
             ("topic", topic),
             ("type", message.ros1.name()),
         ]);
-        Ok((message, answer))
+        Ok((Arc::clone(known), message, answer))
     }
 
     /// The name and the address of a node that has connected to here; nothing for one that says no name.
@@ -467,14 +474,18 @@ impl Shared {
         self.change(|state, calls| {
             let Some(reader) = state.readers.get(id).cloned() else { return };
             let Role::Topic(named) = &reader.role else { return };
+            // Whatever comes between, it is tried again while it is wanted.
+            state.failed(
+                target,
+                &format!("{topic} of the publisher at {api}: it is not taken note of"),
+                false,
+            );
             let node = match node.starts_with('/') {
                 true => node.to_owned(),
                 // One that does not say its name is called by its address.
                 false => format!("/{}", api.replace(|it: char| !it.is_ascii_alphanumeric(), "_")),
             };
-            if state.is_leaving
-                || !state.graph.add_node(&node, api, &crate::state::host_of(api), pid)
-            {
+            if state.is_leaving || !state.meet_node(&node, api, pid) {
                 return;
             }
             let what = What::Publishes(topic.to_owned());
@@ -483,7 +494,7 @@ impl Shared {
             if !state.connected(target, key, guid) {
                 return;
             }
-            crate::lock(&reader.flow).sources.insert(guid, 0);
+            crate::lock(&reader.flow).sources.insert(guid);
             calls.matched.push(Arc::clone(&reader.ear));
             let link = Arc::new(OutLink::new(stream, Arc::clone(&self.poll), key));
             let kind = Kind::Source { target: target.clone(), reader, guid, message };

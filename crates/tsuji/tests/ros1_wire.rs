@@ -325,6 +325,54 @@ fn servers_of_ros_1_answer_and_clients_of_ros_1_are_answered() {
 }
 
 #[test]
+fn a_connection_that_ends_and_comes_back_loses_nothing_that_is_sent_after_it() {
+    let Some(side) = Side::start() else { return };
+    let _watchdog = Watchdog::start("a connection comes back");
+    let context = side.context();
+    let node = context.node("listener").unwrap();
+    let subscription = node.create_polled_subscription::<Text>("chatter", keep_all()).unwrap();
+    let mut talker = side.peer("cut /chatter 100");
+    let take_to = |last: usize| {
+        let mut number = last - 100;
+        take_until(&node, &subscription, |received| {
+            number += 1;
+            assert_eq!(received.view().data.to_string(), format!("hello {number}"));
+            number == last
+        });
+    };
+    subscription.wait_for_publishers(1, HANG).unwrap();
+    talker.expect("matched");
+    talker.go_on();
+    take_to(100);
+    talker.expect("matched");
+    talker.go_on();
+    talker.expect("matched");
+    talker.go_on();
+    take_to(200);
+}
+
+#[test]
+fn a_node_that_is_started_again_at_once_is_heard_whole() {
+    let Some(side) = Side::start() else { return };
+    let _watchdog = Watchdog::start("a node is started again");
+    let context = side.context();
+    let node = context.node("listener").unwrap();
+    let subscription = node.create_polled_subscription::<Text>("chatter", keep_all()).unwrap();
+    for _ in 0..3 {
+        let mut talker = side.peer("named talker /chatter 100");
+        talker.expect("matched");
+        talker.go_on();
+        let mut number = 0;
+        take_until(&node, &subscription, |received| {
+            number += 1;
+            assert_eq!(received.view().data.to_string(), format!("hello {number}"));
+            number == 100
+        });
+        talker.kill();
+    }
+}
+
+#[test]
 fn each_reads_the_others_log() {
     let Some(side) = Side::start() else { return };
     let _watchdog = Watchdog::start("logs of both worlds");
@@ -552,7 +600,7 @@ fn one_that_never_reads_loses_what_is_old_and_keeps_nobody_waiting() {
         publisher.publish(picture).unwrap();
         assert_eq!(viewer.line(), format!("picture 0 0  1048576 {number} {number}"));
     }
-    LOG.wait_for("the oldest messages are dropped");
+    LOG.wait_for("the oldest messages are displaced");
     drop(stalled);
     wait_until("it is gone", || routes(&context, "/pictures").len() == 1);
 }

@@ -23,7 +23,7 @@ const WORKERS: usize = 8;
 const FAILING_WORKERS: usize = 4;
 /// How long a node may take to be connected to, and to answer.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 /// Bytes of all notices that wait. What comes beyond is dropped, and counted as failed.
 const WAITING_BYTES_MAX: usize = 256 << 20;
 /// Nodes that are known to have failed. Beyond it all are forgotten, and so told of again.

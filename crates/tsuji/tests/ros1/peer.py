@@ -2,6 +2,8 @@
 its input does.
 
     peer.py talk TOPIC COUNT       publishes "hello 1" and on, once it goes on
+    peer.py cut TOPIC COUNT        the same, then ends its connections and publishes as many again
+    peer.py named NAME TOPIC COUNT as talk, by this name
     peer.py latch TOPIC TEXT       publishes one latched text
     peer.py listen TOPIC           says "heard TEXT" of each
     peer.py stamped TOPIC COUNT    publishes headers, each of the number of its stamp
@@ -59,6 +61,31 @@ def talk(topic, count):
     for number in range(1, int(count) + 1):
         publisher.publish("hello %d" % number)
     say("sent")
+
+
+def cut(topic, count):
+    publisher = rospy.Publisher(topic, String, queue_size=1000)
+    say("ready")
+    until_matched(publisher)
+    hold()
+    for number in range(1, int(count) + 1):
+        publisher.publish("hello %d" % number)
+    hold()
+    for connection in list(publisher.impl.connections):
+        connection.close()
+        publisher.impl.remove_connection(connection)
+    until_matched(publisher)
+    hold()
+    for number in range(int(count) + 1, 2 * int(count) + 1):
+        publisher.publish("hello %d" % number)
+    return publisher
+
+
+def named(_, topic, count):
+    # Another one than before in all that it has, so that nothing is told apart by order.
+    extra = rospy.Publisher("/a%d" % os.getpid(), String, queue_size=1)
+    talk(topic, count)
+    return extra
 
 
 def latch(topic, text):
@@ -185,8 +212,9 @@ def graph(topic):
 
 def main():
     role, *arguments = sys.argv[1:]
-    node = arguments[0] if role == "name" else "peer_" + role
-    rospy.init_node(node, anonymous=role != "name", disable_signals=True)
+    is_named = role in ("name", "named")
+    node = arguments[0] if is_named else "peer_" + role
+    rospy.init_node(node, anonymous=not is_named, disable_signals=True)
     kept = globals()[role](*arguments)
     # Whoever started it has gone, or says that it is enough.
     while sys.stdin.readline():
