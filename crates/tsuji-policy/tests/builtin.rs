@@ -7,7 +7,7 @@ use tsuji_core::{
 };
 use tsuji_policy::{builtin_default, load};
 
-const KNOWN: [&str; 5] = ["inproc", "shm", "cyclonedds", "fastdds", "zenoh"];
+const KNOWN: [&str; 6] = ["inproc", "shm", "cyclonedds", "fastdds", "zenoh", "ros1"];
 
 /// All five, as a whole build offers them.
 fn offers() -> Vec<Offer> {
@@ -30,7 +30,9 @@ fn offers() -> Vec<Offer> {
     let host = Scopes { remote: false, ..Scopes::ALL };
     let rtps = Peers::RTPS;
     let zenoh = Peers { zenoh: true, ..Peers::TSUJI };
+    let ros1 = Peers { tsuji: false, ros1: true, ..Peers::TSUJI };
     vec![
+        offer("ros1", Scopes::ALL, ros1),
         offer("zenoh", Scopes::ALL, zenoh),
         offer("fastdds", Scopes::ALL, rtps),
         offer("cyclonedds", Scopes::ALL, rtps),
@@ -77,7 +79,11 @@ fn plain_peers_are_met_on_their_own_wire() {
     let policy = builtin_default();
     for scope in ["local", "remote"] {
         for peer in Peer::WORDS.iter().filter(|peer| **peer != "tsuji") {
-            let expect = if *peer == "zenoh" { "zenoh by" } else { "cyclonedds by" };
+            let expect = match *peer {
+                "zenoh" => "zenoh by",
+                "ros1" => "ros1 by",
+                _ => "cyclonedds by",
+            };
             check(&policy, &format!("large {scope} reliable {peer}"), expect);
         }
     }

@@ -39,7 +39,7 @@ fn everything_is_shown_with_its_origin() {
         .collect();
     let expect = [
         "set | prefer |  | memory | - | w.xml:3",
-        "set | interop |  | both | - | w.xml:3",
+        "set | interop |  | rtps zenoh | - | w.xml:3",
         "set | engine |  | fastdds | - | w.xml:3",
         "set | size line |  | 128KiB | - | w.xml:4",
         "topic |  | /camera/** | large, expected 900KiB | - | w.xml:5",
@@ -102,7 +102,7 @@ fn unknown_words_are_told_with_their_place_and_what_is_allowed() {
         "<tsuji prefer=\"speed\" interop=\"dds\" engine=\"fast\" builtin=\"no\"/>",
         &[
             "t.xml:1:16: \"speed\" is not a preference; allowed: latency, memory",
-            "t.xml:1:32: \"dds\" is not a kind of interop; allowed: rtps, zenoh, both, none",
+            "t.xml:1:32: \"dds\" is not a kind of interop; allowed: rtps, zenoh, ros1, both, none",
             "t.xml:1:45: \"fast\" is not a known engine; allowed: cyclonedds, fastdds, both",
             "t.xml:1:60: \"no\" is not a switch; allowed: on, off",
         ],
@@ -116,7 +116,7 @@ fn unknown_words_are_told_with_their_place_and_what_is_allowed() {
             "t.xml:1:58: \"Reliable\" is not a reliability (did you mean \"reliable\"?); \
              allowed: best_effort, reliable",
             "t.xml:1:74: \"dds\" is not a peer; \
-             allowed: foreign, tsuji, cyclone, fast, zenoh, other",
+             allowed: foreign, tsuji, cyclone, fast, zenoh, ros1, other",
         ],
     );
 }
@@ -416,7 +416,7 @@ fn check_places(text: &str, errors: &PolicyErrors) -> Result<(), TestCaseError> 
 fn shipped_files_read_back_as_written() {
     for (known, text) in [
         (&KNOWN[..], WHOLE),
-        (&["inproc", "shm", "cyclonedds", "fastdds", "zenoh"], tsuji_policy::BUILTIN_TEXT),
+        (&["inproc", "shm", "cyclonedds", "fastdds", "zenoh", "ros1"], tsuji_policy::BUILTIN_TEXT),
     ] {
         let policy = load("t.xml", text.as_bytes(), known).unwrap();
         let again = load("u.xml", to_xml(&policy).as_bytes(), known).unwrap();

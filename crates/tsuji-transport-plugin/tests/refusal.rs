@@ -57,7 +57,7 @@ fn an_older_a_newer_or_a_lying_table_is_refused() {
     );
     refused("nowhere", &["-DSCOPES=0"], "its scopes are 0x0");
     refused("everywhere", &["-DSCOPES=7"], "its scopes are 0x7");
-    refused("everybody", &["-DPEERS=16"], "its peers are 0x10");
+    refused("everybody", &["-DPEERS=32"], "its peers are 0x20");
     refused("everything", &["-DFEATURES=2"], "its features are 0x2");
     refused("nothing", &["-DSAMPLE_BYTES_MAX=3"], "its largest sample has 3 bytes");
     refused("none", &["-DANSWER=NULL"], "it answers no table");

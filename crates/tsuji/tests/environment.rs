@@ -66,7 +66,7 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
     };
     check(
         &[("TSUJI_INTEROP", "dds")],
-        "Invalid TSUJI_INTEROP: \"dds\" is not a kind of interop; allowed: rtps, zenoh, both, none",
+        "Invalid TSUJI_INTEROP: \"dds\" is not a kind of interop; allowed: rtps, zenoh, ros1, both, none",
     );
     check(&[("ROS_DOMAIN_ID", "300")], "Invalid ROS_DOMAIN_ID=\"300\": allowed: 0 to 232");
     check(

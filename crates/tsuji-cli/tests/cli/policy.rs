@@ -75,7 +75,7 @@ fn what_this_build_does_not_do_is_said() {
         (
             Some(0),
             "far.xml: good (0 rules, 0 forbids, 0 stated sizes)\n\
-             far.xml:1: interop: both: no effect in this build\n"
+             far.xml:1: interop: rtps zenoh: no effect in this build\n"
         )
     );
     // Nothing but that the plug-in is not there.
