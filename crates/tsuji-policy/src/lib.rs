@@ -20,7 +20,7 @@
 //! | `tsuji` | `prefer`: latency, memory. `interop`: some of rtps, zenoh, ros1; or none. `engine`: cyclonedds, fastdds, both. `builtin`: on, off (then the built-in default is not below this file) |
 //! | `size` | `line`: samples of so many bytes and more are large |
 //! | `topic` | `pattern`; `size`: small, large; `expected`: bytes of a typical sample. Used until samples show their size; the first pattern that matches counts |
-//! | `rule` | `use`: transports, the best first. Conditions: `size`, `scope` (several of intra, local, remote), `reliability`, `peer` (several of tsuji, foreign, cyclone, fast, zenoh, other), `topic`, `prefer`. `name`, and `priority`: higher ones are tried first, 0 if not given |
+//! | `rule` | `use`: transports, the best first. Conditions: `size`, `scope` (several of intra, local, remote), `reliability`, `peer` (several of tsuji, foreign, cyclone, fast, zenoh, ros1, other), `topic`, `prefer`. `name`, and `priority`: higher ones are tried first, 0 if not given |
 //! | `forbid` | as `rule`, without `priority`: flows for which the transports in `use` are never taken |
 //! | `transport` | `name`; `plugin`: the library that brings a transport that tsuji does not know |
 //! | `set` | `key`, `value`, in a `transport`; what they mean is the transport's affair |

@@ -13,7 +13,9 @@
 //! as long as a host that does not answer.
 //!
 //! Limits: a subscription has a connection of its own to each publisher of ROS 1. A node of ROS 1 says nothing when it
-//! has ended by force; it is gone when its address refuses a connection.
+//! has ended by force; it is gone when its address refuses a connection, for which it is asked every 5 s. A server that says
+//! that a call has failed gives no answer: there is none in ROS 2 to give. A subscriber for which all is kept and that takes nothing for
+//! 10 s is left. IPv4 alone.
 #![forbid(unsafe_op_in_unsafe_fn)]
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

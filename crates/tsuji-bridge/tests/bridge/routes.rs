@@ -217,7 +217,7 @@ fn what_cannot_be_set_is_said_and_changes_nothing() {
         assert!(why.contains(expected), "{topic} {transport}: {why}");
     };
     let known =
-        "expected inproc, shm, cyclonedds, fastdds, zenoh, or auto for what the policy says";
+        "expected inproc, shm, cyclonedds, fastdds, zenoh, ros1, or auto for what the policy says";
     check(
         TOPIC,
         json!("pigeon"),

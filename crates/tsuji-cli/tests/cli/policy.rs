@@ -11,7 +11,7 @@ const BAD: &str = r#"<tsuji prefer="speed">
 const BAD_ERRORS: &str = r#"bad.xml:1:16: "speed" is not a preference; allowed: latency, memory
 bad.xml:2:24: "huge" is not a size; allowed: small, large
 bad.xml:2:43: "far" is not a scope; allowed: intra, local, remote
-bad.xml:2:53: "sharm" is not a transport (did you mean "shm"?); allowed: inproc, shm, cyclonedds, fastdds, zenoh
+bad.xml:2:53: "sharm" is not a transport (did you mean "shm"?); allowed: inproc, shm, cyclonedds, fastdds, zenoh, ros1
 bad.xml:3:4: "transprt" is not an element here (did you mean "transport"?); allowed: size, topic, rule, forbid, transport
 error: bad.xml: 5 errors, the whole file is refused
 "#;
@@ -82,7 +82,7 @@ fn what_this_build_does_not_do_is_said() {
     assert!(check.err.contains("radio") && check.err.contains("libradio.so"), "{check:?}");
     let out = world.run(&["policy", "show", "--policy", "far.xml"]).out;
     let told: Vec<&str> = out.lines().filter(|it| it.contains("no effect in this build")).collect();
-    assert!(told.len() == 1 && told[0].contains("both"), "{out}");
+    assert!(told.len() == 1 && told[0].contains("rtps zenoh"), "{out}");
 }
 
 #[test]
