@@ -47,7 +47,7 @@ impl Ros1Writer {
             service,
             room,
             kept_max: if keeps { kept_max } else { 0 },
-            flow: Mutex::default(),
+            endpoint: Mutex::default(),
         });
         shared.change(|state, calls| {
             if let Some((topic, _)) = core.topic() {
@@ -68,7 +68,7 @@ impl Ros1Writer {
                 _ => Vec::new(),
             };
             for replies in known {
-                crate::lock(&core.flow).links.insert(replies, crate::service::no_link());
+                crate::lock(&core.endpoint).links.insert(replies, crate::service::no_link());
             }
             calls.matched.push(Arc::clone(&core.ear));
             state.writers.insert(id, Arc::clone(&core));
@@ -78,8 +78,8 @@ impl Ros1Writer {
     }
 
     fn is_done(&self) -> bool {
-        let flow = crate::lock(&self.core.flow);
-        flow.links.values().filter_map(|it| it.out.as_ref()).all(|it| it.is_done())
+        let endpoint = crate::lock(&self.core.endpoint);
+        endpoint.links.values().filter_map(|it| it.out.as_ref()).all(|it| it.is_done())
     }
 }
 
@@ -97,10 +97,10 @@ impl EngineWriter for Ros1Writer {
         let _ = source_ns;
         match &self.core.role {
             Role::Topic(_) => self.core.publish(bytes),
-            Role::Nodes(distro) => self.shared.tell_nodes(bytes, *distro),
+            Role::Nodes(distro) => self.shared.announce_nodes(bytes, *distro),
             Role::Request(_) => self.core.request(bytes),
             Role::Reply(_) | Role::Hidden => {
-                crate::lock(&self.core.flow).written += 1;
+                crate::lock(&self.core.endpoint).written += 1;
                 Ok(())
             }
         }
@@ -174,7 +174,7 @@ impl Ros1Reader {
             ear: Arc::default(),
             message,
             service,
-            flow: Mutex::default(),
+            endpoint: Mutex::default(),
         });
         let nodes = shared.change(|state, calls| {
             if let Role::Nodes(distro) = core.role {
@@ -185,8 +185,8 @@ impl Ros1Reader {
                 && !half.is_client()
             {
                 let known = state.callers.iter().filter(|(_, it)| it.service == half.service.name);
-                let mut flow = crate::lock(&core.flow);
-                flow.sources.extend(known.map(|(it, _)| crate::graph::other_half(*it)));
+                let mut endpoint = crate::lock(&core.endpoint);
+                endpoint.sources.extend(known.map(|(it, _)| crate::graph::other_half(*it)));
             }
             calls.matched.push(Arc::clone(&core.ear));
             state.readers.insert(id, Arc::clone(&core));
@@ -245,7 +245,7 @@ struct WriterEnd(Weak<WriterCore>);
 impl Peep for WriterEnd {
     fn matches(&self) -> Vec<Guid> {
         let core = self.0.upgrade();
-        core.map_or_else(Vec::new, |it| crate::lock(&it.flow).links.keys().copied().collect())
+        core.map_or_else(Vec::new, |it| crate::lock(&it.endpoint).links.keys().copied().collect())
     }
 }
 
@@ -259,7 +259,7 @@ struct ReaderEnd {
 impl Tap for ReaderEnd {
     fn matches(&self) -> Vec<Guid> {
         let core = self.core.upgrade();
-        core.map_or_else(Vec::new, |it| crate::lock(&it.flow).sources.iter().copied().collect())
+        core.map_or_else(Vec::new, |it| crate::lock(&it.endpoint).sources.iter().copied().collect())
     }
 
     fn take(&self) -> Result<Option<Arrived>> {
@@ -270,7 +270,7 @@ impl Tap for ReaderEnd {
             return Ok(graph.take_nodes(listener, distro));
         }
         let core = self.core.upgrade().ok_or_else(gone)?;
-        Ok(crate::lock(&core.flow).arrived.pop_front())
+        Ok(crate::lock(&core.endpoint).arrived.pop_front())
     }
 }
 
@@ -296,7 +296,7 @@ impl Shared {
     }
 
     /// What nodes this process has, and whose its endpoints are.
-    fn tell_nodes(&self, said: &[u8], distro: Distro) -> Result<()> {
+    fn announce_nodes(&self, said: &[u8], distro: Distro) -> Result<()> {
         let said = ParticipantEntitiesInfo::decode(said, distro);
         let said = said.map_err(|error| Error::new(ErrorKind::Invalid, "write").because(error))?;
         self.change(|state, _| {

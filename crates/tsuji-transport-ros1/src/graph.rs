@@ -29,7 +29,7 @@ pub(crate) type Prefix = [u8; 12];
 
 /// What a node of ROS 1 has.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum What {
+pub(crate) enum EndpointKey {
     Publishes(String),
     Subscribes(String),
     Serves(String),
@@ -42,7 +42,7 @@ pub(crate) struct RosNode {
     /// The address of its slave API.
     pub(crate) api: String,
     prefix: Prefix,
-    endpoints: BTreeMap<What, Known>,
+    endpoints: BTreeMap<EndpointKey, Known>,
 }
 
 #[derive(Debug)]
@@ -56,7 +56,7 @@ struct Known {
 pub(crate) struct Graph {
     nodes: BTreeMap<String, RosNode>,
     found: VecDeque<Found>,
-    lookout: Option<Arc<Ear>>,
+    watcher: Option<Arc<Ear>>,
     /// Those to be called of nodes that changed, and the nodes that did.
     listeners: Vec<(u64, Arc<Ear>, BTreeSet<Prefix>)>,
     listeners_made: u64,
@@ -113,8 +113,8 @@ fn prefix_of(name: &str, api: &str) -> Prefix {
 
 impl Graph {
     /// Calls this ear from now on when something was found.
-    pub(crate) fn look_out(&mut self, ear: Arc<Ear>) {
-        self.lookout = Some(ear);
+    pub(crate) fn watch(&mut self, ear: Arc<Ear>) {
+        self.watcher = Some(ear);
     }
 
     /// What was found since the last call.
@@ -177,7 +177,7 @@ impl Graph {
             program: None,
             pid,
         };
-        self.tell(Found::Participant(found));
+        self.push_found(Found::Participant(found));
         let node = RosNode { api: api.to_owned(), prefix, endpoints: BTreeMap::new() };
         self.nodes.insert(name.to_owned(), node);
         self.changed(prefix);
@@ -188,14 +188,14 @@ impl Graph {
     pub(crate) fn remove_node(&mut self, name: &str) {
         let Some(gone) = self.nodes.remove(name) else { return };
         for (what, known) in &gone.endpoints {
-            self.tell_gone(gone.prefix, what, known.number);
+            self.push_gone(gone.prefix, what, known.number);
         }
-        self.tell(Found::Gone(participant(gone.prefix)));
+        self.push_found(Found::Gone(participant(gone.prefix)));
     }
 
     /// Takes note of something that a known node has, and answers its number; that of what is known of it already where that has
     /// the same type.
-    pub(crate) fn add(&mut self, node: &str, what: What, type_name: &str) -> Option<Guid> {
+    pub(crate) fn add(&mut self, node: &str, what: EndpointKey, type_name: &str) -> Option<Guid> {
         let known = self.nodes.get(node)?;
         let (prefix, count) = (known.prefix, known.endpoints.len());
         if let Some(known) = known.endpoints.get(&what) {
@@ -212,22 +212,22 @@ impl Graph {
         let named = Named { name: what.name().to_owned(), type_name: type_name.to_owned() };
         let found = found_endpoints(prefix, number, &what, &named);
         node.endpoints.insert(what.clone(), Known { number, named });
-        found.into_iter().for_each(|it| self.tell(Found::Endpoint(it)));
+        found.into_iter().for_each(|it| self.push_found(Found::Endpoint(it)));
         self.changed(prefix);
         Some(endpoint_name(prefix, number, what.is_writer()))
     }
 
     /// Something that a node had is gone.
-    pub(crate) fn remove(&mut self, node: &str, what: &What) {
+    pub(crate) fn remove(&mut self, node: &str, what: &EndpointKey) {
         let Some(node) = self.nodes.get_mut(node) else { return };
         let Some(known) = node.endpoints.remove(what) else { return };
         let prefix = node.prefix;
-        self.tell_gone(prefix, what, known.number);
+        self.push_gone(prefix, what, known.number);
         self.changed(prefix);
     }
 
     /// The endpoint that a node has.
-    pub(crate) fn get(&self, node: &str, what: &What) -> Option<(Guid, &Named)> {
+    pub(crate) fn get(&self, node: &str, what: &EndpointKey) -> Option<(Guid, &Named)> {
         let node = self.nodes.get(node)?;
         let known = node.endpoints.get(what)?;
         Some((endpoint_name(node.prefix, known.number, what.is_writer()), &known.named))
@@ -237,7 +237,7 @@ impl Graph {
     pub(crate) fn has(&self, guid: Guid) -> bool {
         let node = self.nodes.values().find(|it| guid.starts_with(&it.prefix));
         let Some(node) = node else { return false };
-        let is_it = |(what, it): (&What, &Known)| {
+        let is_it = |(what, it): (&EndpointKey, &Known)| {
             let name = endpoint_name(node.prefix, it.number, what.is_writer());
             name == guid || (what.is_service() && other_half(name) == guid)
         };
@@ -245,7 +245,7 @@ impl Graph {
     }
 
     /// What a node has.
-    pub(crate) fn of_node(&self, node: &str) -> Vec<What> {
+    pub(crate) fn of_node(&self, node: &str) -> Vec<EndpointKey> {
         let node = self.nodes.get(node);
         node.map_or_else(Vec::new, |it| it.endpoints.keys().cloned().collect())
     }
@@ -255,15 +255,15 @@ impl Graph {
         self.nodes.iter().find(|(_, it)| it.api == api).map(|(name, _)| name.as_str())
     }
 
-    fn tell_gone(&mut self, prefix: Prefix, what: &What, number: u32) {
+    fn push_gone(&mut self, prefix: Prefix, what: &EndpointKey, number: u32) {
         let is_writer = what.is_writer();
-        self.tell(Found::Gone(Gid(endpoint_name(prefix, number, is_writer))));
+        self.push_found(Found::Gone(Gid(endpoint_name(prefix, number, is_writer))));
         if what.is_service() {
-            self.tell(Found::Gone(Gid(endpoint_name(prefix, number, !is_writer))));
+            self.push_found(Found::Gone(Gid(endpoint_name(prefix, number, !is_writer))));
         }
     }
 
-    fn tell(&mut self, found: Found) {
+    fn push_found(&mut self, found: Found) {
         self.found.push_back(found);
     }
 
@@ -275,9 +275,9 @@ impl Graph {
 
     /// Those to be called where something was found or changed, once the lock is released.
     pub(crate) fn to_be_called(&self) -> Vec<Arc<Ear>> {
-        let lookout = self.lookout.iter().filter(|_| !self.found.is_empty());
+        let watcher = self.watcher.iter().filter(|_| !self.found.is_empty());
         let listeners = self.listeners.iter().filter(|(.., dirty)| !dirty.is_empty());
-        lookout.chain(listeners.map(|(_, ear, _)| ear)).cloned().collect()
+        watcher.chain(listeners.map(|(_, ear, _)| ear)).cloned().collect()
     }
 
     fn warn(&mut self, what: &str) {
@@ -287,7 +287,7 @@ impl Graph {
     }
 }
 
-impl What {
+impl EndpointKey {
     pub(crate) fn name(&self) -> &str {
         match self {
             Self::Publishes(it) | Self::Subscribes(it) | Self::Serves(it) | Self::Calls(it) => it,
@@ -307,12 +307,12 @@ impl What {
 impl RosNode {
     /// A number for an endpoint: the same whenever the same node has the same again, so that it has one name in all the
     /// connections to it.
-    fn free_number(&self, what: &What, type_name: &str) -> u32 {
+    fn free_number(&self, what: &EndpointKey, type_name: &str) -> u32 {
         let kind = match what {
-            What::Publishes(_) => "publishes",
-            What::Subscribes(_) => "subscribes",
-            What::Serves(_) => "serves",
-            What::Calls(_) => "calls",
+            EndpointKey::Publishes(_) => "publishes",
+            EndpointKey::Subscribes(_) => "subscribes",
+            EndpointKey::Serves(_) => "serves",
+            EndpointKey::Calls(_) => "calls",
         };
         let hash = fnv([kind, what.name(), type_name]);
         let mut number = (hash ^ (hash >> 32) ^ (hash >> 64) ^ (hash >> 96)) as u32 & 0x7f_ffff;
@@ -350,22 +350,27 @@ impl RosNode {
     }
 }
 
-fn found_endpoints(prefix: Prefix, number: u32, what: &What, named: &Named) -> Vec<FoundEndpoint> {
+fn found_endpoints(
+    prefix: Prefix,
+    number: u32,
+    what: &EndpointKey,
+    named: &Named,
+) -> Vec<FoundEndpoint> {
     let is_writer = what.is_writer();
     let end = format!("ros1.{number}");
     let end = match what {
-        What::Serves(_) => Some(ServiceEnd::Server(end)),
-        What::Calls(_) => Some(ServiceEnd::Client(end)),
-        What::Publishes(_) | What::Subscribes(_) => None,
+        EndpointKey::Serves(_) => Some(ServiceEnd::Server(end)),
+        EndpointKey::Calls(_) => Some(ServiceEnd::Client(end)),
+        EndpointKey::Publishes(_) | EndpointKey::Subscribes(_) => None,
     };
     let user_data = EndpointUserData { service_end: end, ..EndpointUserData::default() };
     let user_data = user_data.write().unwrap_or_default();
     // What a publisher of ROS 1 keeps for late joiners is known when it is connected to, and offering more than is
     // asked for does no harm. A subscriber takes what it gets.
     let qos = match what {
-        What::Publishes(_) => Qos::LATCHED,
-        What::Subscribes(_) => Qos { reliability: Reliability::BestEffort, ..Qos::DEFAULT },
-        What::Serves(_) | What::Calls(_) => Qos::DEFAULT,
+        EndpointKey::Publishes(_) => Qos::LATCHED,
+        EndpointKey::Subscribes(_) => Qos { reliability: Reliability::BestEffort, ..Qos::DEFAULT },
+        EndpointKey::Serves(_) | EndpointKey::Calls(_) => Qos::DEFAULT,
     };
     let Ok(qos) = WireQos::new(&qos) else { return Vec::new() };
     let endpoint = |is_writer, (topic, type_name)| FoundEndpoint {
@@ -403,12 +408,12 @@ mod tests {
     #[test]
     fn a_node_comes_before_what_it_has_and_goes_after_it() {
         let mut graph = Graph::default();
-        assert_eq!(graph.add("/talker", What::Publishes("/a".to_owned()), "x/msg/A"), None);
+        assert_eq!(graph.add("/talker", EndpointKey::Publishes("/a".to_owned()), "x/msg/A"), None);
         assert!(graph.add_node("/talker", API, "robot", Some(7)));
-        let publishes = What::Publishes("/a".to_owned());
+        let publishes = EndpointKey::Publishes("/a".to_owned());
         let first = graph.add("/talker", publishes.clone(), "x/msg/A").unwrap();
         assert_eq!(graph.add("/talker", publishes.clone(), "x/msg/A"), Some(first));
-        let served = graph.add("/talker", What::Serves("/s".to_owned()), "x/srv/S").unwrap();
+        let served = graph.add("/talker", EndpointKey::Serves("/s".to_owned()), "x/srv/S").unwrap();
         let expect = [
             "node on Some(\"robot\")",
             "rt/a writes true",
@@ -429,10 +434,10 @@ mod tests {
     fn one_of_the_same_name_at_another_address_is_another_node() {
         let mut graph = Graph::default();
         graph.add_node("/talker", API, "robot", None);
-        let before = graph.add("/talker", What::Subscribes("/a".to_owned()), "x/msg/A");
+        let before = graph.add("/talker", EndpointKey::Subscribes("/a".to_owned()), "x/msg/A");
         graph.add_node("/talker", "http://robot:2/", "robot", None);
         assert_eq!(graph.of_node("/talker"), []);
-        let after = graph.add("/talker", What::Subscribes("/a".to_owned()), "x/msg/A");
+        let after = graph.add("/talker", EndpointKey::Subscribes("/a".to_owned()), "x/msg/A");
         assert_ne!(before, after);
         assert_eq!(graph.at("http://robot:2/"), Some("/talker"));
         assert_eq!(graph.at(API), None);
@@ -443,7 +448,8 @@ mod tests {
         let mut graph = Graph::default();
         let listener = graph.listen(Arc::default());
         graph.add_node("/arm/driver", API, "robot", None);
-        let name = graph.add("/arm/driver", What::Subscribes("/a".to_owned()), "x/msg/A").unwrap();
+        let name =
+            graph.add("/arm/driver", EndpointKey::Subscribes("/a".to_owned()), "x/msg/A").unwrap();
         let said = graph.take_nodes(listener, Distro::Jazzy).unwrap();
         let said = ParticipantEntitiesInfo::decode(&said.bytes, Distro::Jazzy).unwrap();
         let node = &said.nodes[0];

@@ -19,7 +19,7 @@ use crate::converter::Converter;
 use crate::link::{OutLink, Room};
 use crate::service::{Pending, now_ns};
 use crate::state::{Calls, Pool, ReaderCore, Shared, Target, prepare};
-use crate::topic::{AGREE_WITHIN, is_told};
+use crate::topic::{AGREE_WITHIN, is_reported};
 use crate::types::{Message, Service};
 
 const LISTENER: u64 = 0;
@@ -40,7 +40,7 @@ const TURN_BYTES: usize = 4 << 20;
 const READ_BYTES: usize = 64 << 10;
 
 /// What is read at once of a header.
-const GREETING_BYTES: usize = 4 << 10;
+const HANDSHAKE_BYTES: usize = 4 << 10;
 
 /// A subscriber for which whoever keeps all has to wait may take nothing for so long; then its connection is ended.
 const STALLED_MAX: Duration = Duration::from_secs(10);
@@ -51,13 +51,13 @@ const KEPT_BYTES_MAX: usize = 16 << 20;
 /// A connection whose ends have agreed.
 pub(crate) struct Connection {
     link: Arc<OutLink>,
-    kind: Kind,
+    kind: ConnectionKind,
     frames: Frames,
     converter: Converter,
 }
 
 /// What a connection is for.
-pub(crate) enum Kind {
+pub(crate) enum ConnectionKind {
     /// Somebody calls the slave API of this process.
     Slave(Slave),
     /// A subscriber of ROS 1, which says nothing.
@@ -84,14 +84,14 @@ pub(crate) struct Slave {
 }
 
 impl Connection {
-    pub(crate) fn new(link: Arc<OutLink>, kind: Kind) -> Self {
-        let before = usize::from(matches!(kind, Kind::Server { .. }));
+    pub(crate) fn new(link: Arc<OutLink>, kind: ConnectionKind) -> Self {
+        let before = usize::from(matches!(kind, ConnectionKind::Server { .. }));
         Self { link, kind, frames: Frames::new(before), converter: Converter::default() }
     }
 }
 
 /// A connection that has not said what it is for.
-struct Greeting {
+struct Handshake {
     stream: TcpStream,
     received: Vec<u8>,
     wanted: usize,
@@ -197,7 +197,7 @@ pub(crate) fn run(shared: &Arc<Shared>, listener: &TcpListener) {
     let mut io = Io {
         shared,
         connections: HashMap::new(),
-        greetings: HashMap::new(),
+        handshakes: HashMap::new(),
         scratch: vec![0; READ_BYTES],
         is_warned: false,
     };
@@ -241,7 +241,7 @@ pub(crate) fn watch(poll: &Poll, listener: &TcpListener, shared: &Shared) -> std
 struct Io<'a> {
     shared: &'a Arc<Shared>,
     connections: HashMap<u64, Connection>,
-    greetings: HashMap<u64, Greeting>,
+    handshakes: HashMap<u64, Handshake>,
     scratch: Vec<u8>,
     is_warned: bool,
 }
@@ -249,14 +249,14 @@ struct Io<'a> {
 impl Io<'_> {
     fn timeout(&self) -> Option<Duration> {
         let now = Instant::now();
-        let greetings = self.greetings.values().map(|it| it.until);
+        let handshakes = self.handshakes.values().map(|it| it.until);
         let slaves = self.connections.values().filter_map(|it| match &it.kind {
-            Kind::Slave(slave) => Some(slave.since + IDLE_MAX),
+            ConnectionKind::Slave(slave) => Some(slave.since + IDLE_MAX),
             _ => None,
         });
-        let next = greetings.chain(slaves).min();
+        let next = handshakes.chain(slaves).min();
         let next = next.map(|it| it.saturating_duration_since(now) + Duration::from_millis(1));
-        let is_subscriber = |it: &&Connection| matches!(it.kind, Kind::Subscriber);
+        let is_subscriber = |it: &&Connection| matches!(it.kind, ConnectionKind::Subscriber);
         let mut subscribers = self.connections.values().filter(is_subscriber);
         match subscribers.any(|it| it.link.is_full()) {
             true => Some(next.map_or(STALLED_MAX, |it| it.min(STALLED_MAX))),
@@ -286,7 +286,7 @@ impl Io<'_> {
                     return;
                 }
             };
-            if CONNECTIONS_MAX <= self.connections.len() + self.greetings.len() {
+            if CONNECTIONS_MAX <= self.connections.len() + self.handshakes.len() {
                 if !std::mem::replace(&mut self.is_warned, true) {
                     tracing::warn!(
                         "ros1: more than {CONNECTIONS_MAX} connections; others are closed"
@@ -297,17 +297,17 @@ impl Io<'_> {
             let key = self.shared.lock().new_key();
             if prepare(&stream).is_ok() && self.shared.poll.add(&stream, key).is_ok() {
                 let until = Instant::now() + AGREE_WITHIN;
-                let greeting = Greeting { stream, received: Vec::new(), wanted: 4, until };
-                self.greetings.insert(key, greeting);
+                let handshake = Handshake { stream, received: Vec::new(), wanted: 4, until };
+                self.handshakes.insert(key, handshake);
             }
         }
     }
 
     fn expire(&mut self) {
         let now = Instant::now();
-        self.greetings.retain(|_, it| now < it.until);
+        self.handshakes.retain(|_, it| now < it.until);
         let is_stalled = |it: &Connection| {
-            matches!(it.kind, Kind::Subscriber) && it.link.is_stalled(STALLED_MAX)
+            matches!(it.kind, ConnectionKind::Subscriber) && it.link.is_stalled(STALLED_MAX)
         };
         let stalled = self.connections.iter().filter(|(_, it)| is_stalled(it));
         let stalled: Vec<u64> = stalled.map(|(key, _)| *key).collect();
@@ -321,7 +321,7 @@ impl Io<'_> {
             self.end(connection, "it takes nothing");
         }
         self.connections.retain(|_, it| match &it.kind {
-            Kind::Slave(slave) => {
+            ConnectionKind::Slave(slave) => {
                 now < slave.since + IDLE_MAX && !(slave.is_closing && it.link.is_done())
             }
             _ => true,
@@ -329,8 +329,8 @@ impl Io<'_> {
     }
 
     fn serve(&mut self, event: &Ready) {
-        if self.greetings.contains_key(&event.key) {
-            return self.greet(event.key);
+        if self.handshakes.contains_key(&event.key) {
+            return self.read_handshake(event.key);
         }
         let Some(mut connection) = self.connections.remove(&event.key) else { return };
         if event.writable {
@@ -347,34 +347,34 @@ impl Io<'_> {
     }
 
     /// Reads what a connection is for, and no byte more.
-    fn greet(&mut self, key: u64) {
-        let Some(mut greeting) = self.greetings.remove(&key) else { return };
+    fn read_handshake(&mut self, key: u64) {
+        let Some(mut handshake) = self.handshakes.remove(&key) else { return };
         loop {
-            let at = greeting.received.len();
+            let at = handshake.received.len();
             // As it comes, so that a length that lies takes no memory.
-            greeting.received.resize(greeting.wanted.min(at + GREETING_BYTES), 0);
-            let read = greeting.stream.read(&mut greeting.received[at..]);
-            greeting.received.truncate(at + read.as_ref().copied().unwrap_or(0));
+            handshake.received.resize(handshake.wanted.min(at + HANDSHAKE_BYTES), 0);
+            let read = handshake.stream.read(&mut handshake.received[at..]);
+            handshake.received.truncate(at + read.as_ref().copied().unwrap_or(0));
             match read {
                 Ok(0) => return,
                 Ok(_) => (),
                 Err(error) if error.kind() == ErrorKind::Interrupted => (),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    self.greetings.insert(key, greeting);
+                    self.handshakes.insert(key, handshake);
                     return;
                 }
                 Err(_) => return,
             }
-            let Some(first) = greeting.received.first_chunk::<4>() else { continue };
-            if greeting.received.len() < greeting.wanted {
+            let Some(first) = handshake.received.first_chunk::<4>() else { continue };
+            if handshake.received.len() < handshake.wanted {
                 continue;
             }
             if first.iter().all(|it| it.is_ascii_uppercase() || *it == b' ') {
-                return self.add_slave(key, greeting);
+                return self.add_slave(key, handshake);
             }
-            match Header::take(&greeting.received) {
-                Ok(Some((header, _))) => return self.agree(greeting.stream, header),
-                Ok(None) => greeting.wanted = 4 + u32::from_le_bytes(*first) as usize,
+            match Header::take(&handshake.received) {
+                Ok(Some((header, _))) => return self.agree(handshake.stream, header),
+                Ok(None) => handshake.wanted = 4 + u32::from_le_bytes(*first) as usize,
                 Err(error) => {
                     tracing::warn!("ros1: a connection is refused: {error}");
                     return;
@@ -383,11 +383,11 @@ impl Io<'_> {
         }
     }
 
-    fn add_slave(&mut self, key: u64, greeting: Greeting) {
-        let Greeting { stream, received, .. } = greeting;
+    fn add_slave(&mut self, key: u64, handshake: Handshake) {
+        let Handshake { stream, received, .. } = handshake;
         let link = Arc::new(OutLink::new(stream, Arc::clone(&self.shared.poll), key));
         let slave = Slave { received, since: Instant::now(), is_closing: false };
-        let mut connection = Connection::new(link, Kind::Slave(slave));
+        let mut connection = Connection::new(link, ConnectionKind::Slave(slave));
         match self.read(&mut connection) {
             Ok(()) => drop(self.connections.insert(key, connection)),
             Err(why) => self.end(connection, &why),
@@ -412,33 +412,33 @@ impl Io<'_> {
         let Connection { link, kind, frames, converter } = connection;
         let (shared, scratch) = (self.shared, &mut self.scratch[..]);
         match kind {
-            Kind::Slave(slave) => slave.read(shared, link, scratch),
+            ConnectionKind::Slave(slave) => slave.read(shared, link, scratch),
             // A subscriber says nothing, but may end.
-            Kind::Subscriber => turn(|| match link.stream().read(scratch) {
+            ConnectionKind::Subscriber => turn(|| match link.stream().read(scratch) {
                 Ok(0) => Err("it has ended the connection".to_owned()),
                 Ok(length) => Ok(Some(length)),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
                 Err(error) => Err(error.to_string()),
             }),
-            Kind::Source { reader, guid, message, .. } => {
-                let mut is_news = false;
+            ConnectionKind::Source { reader, guid, message, .. } => {
+                let mut is_new = false;
                 let mut take = |_: &[u8], frame: &[u8]| {
-                    is_news |= take_message(reader, *guid, message, converter, frame);
+                    is_new |= take_message(reader, *guid, message, converter, frame);
                 };
                 let read = turn(|| frames.read(link.stream(), scratch, &mut take));
-                if is_news {
+                if is_new {
                     reader.ear.data_available();
                 }
                 read
             }
-            Kind::Caller { client, name, service } => {
+            ConnectionKind::Caller { client, name, service } => {
                 let mut take = |_: &[u8], frame: &[u8]| {
                     let request = converter.to_cdr(&service.request, frame);
                     shared.take_request(link, *client, name, request);
                 };
                 turn(|| frames.read(link.stream(), scratch, &mut take))
             }
-            Kind::Server { reader, server, service, pending, .. } => {
+            ConnectionKind::Server { reader, server, service, pending, .. } => {
                 let mut take = |ok: &[u8], frame: &[u8]| {
                     let Some(number) = crate::lock(pending).pop_front() else { return };
                     let reply = match ok {
@@ -459,11 +459,11 @@ impl Io<'_> {
         // What still sends learns of it.
         link.end();
         self.shared.change(|state, calls: &mut Calls| match kind {
-            Kind::Slave(_) => (),
-            Kind::Subscriber => state.lose_subscriber(&link, calls),
-            Kind::Source { target, .. } => state.lose_source(&target, key, calls),
-            Kind::Server { target, .. } => state.lose_server(&target, key, calls),
-            Kind::Caller { client, .. } => {
+            ConnectionKind::Slave(_) => (),
+            ConnectionKind::Subscriber => state.lose_subscriber(&link, calls),
+            ConnectionKind::Source { target, .. } => state.lose_source(&target, key, calls),
+            ConnectionKind::Server { target, .. } => state.lose_server(&target, key, calls),
+            ConnectionKind::Caller { client, .. } => {
                 state.lose_caller(crate::graph::other_half(client), &link);
             }
         });
@@ -491,22 +491,22 @@ fn take_message(
     frame: &[u8],
 ) -> bool {
     let converted = converter.to_cdr(message, frame);
-    let mut flow = crate::lock(&reader.flow);
+    let mut endpoint = crate::lock(&reader.endpoint);
     let bytes = match converted {
         Ok(bytes) => bytes,
         Err(why) => {
-            flow.refused += 1;
-            let refused = flow.refused;
-            drop(flow);
-            if is_told(refused) {
+            endpoint.refused += 1;
+            let refused = endpoint.refused;
+            drop(endpoint);
+            if is_reported(refused) {
                 let topic = reader.topic().map_or("", |(topic, _)| topic);
                 tracing::warn!(topic, refused, "ros1: a message is dropped: {why}");
             }
             return false;
         }
     };
-    let Some(number) = flow.next_number(guid) else { return false };
-    flow.arrived.push_back(Arrived {
+    let Some(number) = endpoint.next_number(guid) else { return false };
+    endpoint.arrived.push_back(Arrived {
         writer: guid,
         number,
         source_ns: now_ns(),

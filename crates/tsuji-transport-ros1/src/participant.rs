@@ -127,8 +127,8 @@ impl tsuji_engine::Participant for Participant {
     fn watch(&self, listener: &Arc<dyn Listener>) -> Result<Box<dyn Watch>> {
         let ear = Arc::new(Ear::default());
         ear.open(Arc::clone(listener));
-        self.shared.lock().graph.look_out(Arc::clone(&ear));
-        Ok(Box::new(Lookout { shared: Arc::clone(&self.shared), ear }))
+        self.shared.lock().graph.watch(Arc::clone(&ear));
+        Ok(Box::new(GraphWatch { shared: Arc::clone(&self.shared), ear }))
     }
 }
 
@@ -155,24 +155,24 @@ impl Drop for Participant {
 }
 
 /// Watches who is there, until it is dropped.
-struct Lookout {
+struct GraphWatch {
     shared: Arc<Shared>,
     ear: Arc<Ear>,
 }
 
-impl fmt::Debug for Lookout {
+impl fmt::Debug for GraphWatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lookout").finish_non_exhaustive()
+        f.debug_struct("GraphWatch").finish_non_exhaustive()
     }
 }
 
-impl Watch for Lookout {
+impl Watch for GraphWatch {
     fn take(&self) -> Vec<Found> {
         self.shared.lock().graph.take_found()
     }
 }
 
-impl Drop for Lookout {
+impl Drop for GraphWatch {
     fn drop(&mut self) {
         self.ear.close();
     }

@@ -11,7 +11,7 @@ use tsuji_ros1::xmlrpc::Value;
 
 use tsuji_engine::Guid;
 
-use crate::graph::{What, other_half};
+use crate::graph::{EndpointKey, other_half};
 use crate::role::Role;
 use crate::rpc::{self, Failure};
 use crate::state::{
@@ -59,7 +59,7 @@ impl Entry {
 
 /// What the master said last.
 #[derive(Default)]
-struct Seen {
+struct MasterState {
     publishers: BTreeMap<String, Vec<String>>,
     subscribers: BTreeMap<String, Vec<String>>,
     services: BTreeMap<String, Vec<String>>,
@@ -69,9 +69,9 @@ struct Registrar<'a> {
     shared: &'a Arc<Shared>,
     registered: Registrations,
     /// Why the master was not reached last, if it was not.
-    trouble: Option<String>,
+    master_error: Option<String>,
     looked: Option<Instant>,
-    seen: Seen,
+    seen: MasterState,
     /// The types of topics, as the master says.
     types: BTreeMap<String, String>,
     /// What the master refuses to register, each told once.
@@ -83,9 +83,9 @@ pub(crate) fn run(shared: &Arc<Shared>) {
     let mut registrar = Registrar {
         shared,
         registered: Registrations::new(),
-        trouble: None,
+        master_error: None,
         looked: None,
-        seen: Seen::default(),
+        seen: MasterState::default(),
         types: BTreeMap::new(),
         refused: BTreeSet::new(),
     };
@@ -99,13 +99,13 @@ pub(crate) fn run(shared: &Arc<Shared>) {
             registrar.registered.clear();
             state.aliases.clear();
         }
-        let is_doubted = !state.doubted.is_empty();
+        let is_doubted = !state.to_probe.is_empty();
         let mut is_new = std::mem::take(&mut state.is_probed);
         drop(state);
         registrar.register();
         let since = registrar.looked.map(|it| it.elapsed());
         if since.is_none_or(|it| LOOK_EVERY <= it || (is_doubted && LOOK_AGAIN <= it)) {
-            registrar.look();
+            registrar.poll_master();
             is_new = true;
         }
         if is_new {
@@ -116,7 +116,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
         if state.is_due || state.is_leaving {
             continue;
         }
-        let again = if state.doubted.is_empty() { LOOK_EVERY } else { LOOK_AGAIN };
+        let again = if state.to_probe.is_empty() { LOOK_EVERY } else { LOOK_AGAIN };
         let look = registrar.looked.map_or_else(Instant::now, |it| it + again);
         let wait = next.map_or(look, |it| it.min(look)).saturating_duration_since(Instant::now());
         // Woken for nothing it looks for nothing.
@@ -269,14 +269,14 @@ impl Registrar<'_> {
     fn call_master(&mut self, method: &str, asked: Vec<Value>) -> Result<Value, Failure> {
         let answer = rpc::call(&self.shared.master, method, asked);
         match &answer {
-            Ok(_) | Err(Failure::SaysNo(_)) => self.note_trouble(None),
-            Err(failure) => self.note_trouble(Some(failure.to_string())),
+            Ok(_) | Err(Failure::SaysNo(_)) => self.set_master_error(None),
+            Err(failure) => self.set_master_error(Some(failure.to_string())),
         }
         answer
     }
 
-    fn note_trouble(&mut self, trouble: Option<String>) {
-        match (&self.trouble, &trouble) {
+    fn set_master_error(&mut self, trouble: Option<String>) {
+        match (&self.master_error, &trouble) {
             (None, Some(why)) => tracing::warn!(
                 "ros1: the master at {} is not reached: {why}; it is tried again. Start one by `roscore`, or by \
                  `tsuji ros1 master`; ROS_MASTER_URI says where it is",
@@ -290,13 +290,13 @@ impl Registrar<'_> {
             }
             _ => (),
         }
-        self.trouble = trouble;
+        self.master_error = trouble;
     }
 
     /// Asks the master who is there, and has those asked who are to be asked.
-    fn look(&mut self) {
+    fn poll_master(&mut self) {
         self.looked = Some(Instant::now());
-        let doubted = std::mem::take(&mut self.shared.lock().doubted);
+        let to_probe = std::mem::take(&mut self.shared.lock().to_probe);
         let me = || vec![Value::from(self.shared.caller())];
         let (system, types) = (me(), me());
         let Ok(system) = self.call_master("getSystemState", system) else { return };
@@ -315,7 +315,7 @@ impl Registrar<'_> {
             let pause = |silent: u32| (PROBE_EVERY * 2_u32.pow(silent.min(4))).min(PROBE_MAX);
             match known {
                 Some(it) if it.is_asked => (),
-                Some(it) if now < it.at + pause(it.silent) && !doubted.contains(&node) => (),
+                Some(it) if now < it.at + pause(it.silent) && !to_probe.contains(&node) => (),
                 Some(it) => {
                     it.is_asked = true;
                     due.push(node);
@@ -364,13 +364,13 @@ impl Registrar<'_> {
     }
 
     /// What ROS 2 calls the type of something that a node of ROS 1 has; nothing while nobody says it.
-    fn type_of(&self, state: &mut State, node: &str, what: &What) -> Option<String> {
+    fn type_of(&self, state: &mut State, node: &str, what: &EndpointKey) -> Option<String> {
         let mapping = self.shared.types.mapping();
         match what {
-            What::Publishes(topic) | What::Subscribes(topic) => {
+            EndpointKey::Publishes(topic) | EndpointKey::Subscribes(topic) => {
                 mapping.message_to_ros2(self.types.get(topic).filter(|it| *it != "*")?)
             }
-            What::Serves(service) | What::Calls(service) => {
+            EndpointKey::Serves(service) | EndpointKey::Calls(service) => {
                 let key = (service.clone(), node.to_owned());
                 let known = state.service_types.get(&key);
                 let is_due = known.is_none_or(|it| {
@@ -390,7 +390,7 @@ impl Registrar<'_> {
     /// Shows what there is, and no more. What is connected and the master does not know yet stays as it is.
     fn show(&self) {
         let due = self.shared.change(|state, _| {
-            let mut wanted: BTreeMap<&str, Vec<(What, String)>> = BTreeMap::new();
+            let mut wanted: BTreeMap<&str, Vec<(EndpointKey, String)>> = BTreeMap::new();
             for (node, has) in self.seen.nodes() {
                 let is_there = |it: &Probe| it.is_alive && !it.is_ours;
                 if !state.probes.get(node).is_some_and(is_there) {
@@ -545,24 +545,24 @@ impl Shared {
     }
 }
 
-impl Seen {
+impl MasterState {
     /// What each node has that ROS 2 could know.
-    fn nodes(&self) -> BTreeMap<&str, Vec<What>> {
-        let mut nodes: BTreeMap<&str, Vec<What>> = BTreeMap::new();
+    fn nodes(&self) -> BTreeMap<&str, Vec<EndpointKey>> {
+        let mut nodes: BTreeMap<&str, Vec<EndpointKey>> = BTreeMap::new();
         for (topic, by) in &self.publishers {
             by.iter().for_each(|it| {
-                nodes.entry(it).or_default().push(What::Publishes(topic.clone()));
+                nodes.entry(it).or_default().push(EndpointKey::Publishes(topic.clone()));
             });
         }
         for (topic, by) in &self.subscribers {
             by.iter().for_each(|it| {
-                nodes.entry(it).or_default().push(What::Subscribes(topic.clone()));
+                nodes.entry(it).or_default().push(EndpointKey::Subscribes(topic.clone()));
             });
         }
         for (service, by) in &self.services {
             let is_common = OF_EVERY_NODE.iter().any(|it| service.ends_with(it));
             by.iter().filter(|_| !is_common).for_each(|it| {
-                nodes.entry(it).or_default().push(What::Serves(service.clone()));
+                nodes.entry(it).or_default().push(EndpointKey::Serves(service.clone()));
             });
         }
         nodes
@@ -652,8 +652,8 @@ fn is_of_tsuji(api: &str) -> bool {
     api.parse().is_ok_and(|it: Uri| it.path.starts_with(MARK))
 }
 
-fn read_system(system: &Value) -> Seen {
-    let mut seen = Seen::default();
+fn read_system(system: &Value) -> MasterState {
+    let mut seen = MasterState::default();
     let all = system.as_array().unwrap_or_default();
     let into = [&mut seen.publishers, &mut seen.subscribers, &mut seen.services];
     for (part, into) in all.iter().zip(into) {

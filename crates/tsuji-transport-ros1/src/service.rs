@@ -14,15 +14,15 @@ use tsuji_ros1::uri::Uri;
 use tsuji_ros1::xmlrpc::Value;
 use tsuji_transport::{Bytes, Error, ErrorKind, Result};
 
-use crate::graph::{What, other_half};
-use crate::io::{Connection, Kind};
+use crate::graph::{EndpointKey, other_half};
+use crate::io::{Connection, ConnectionKind};
 use crate::link::{OutLink, Room, framed};
 use crate::role::{Half, Role};
 use crate::rpc::{self, Failure};
 use crate::state::{
     Caller, Calls, Progress, ReaderCore, Shared, State, Target, WriterCore, WriterLink,
 };
-use crate::topic::{AGREE_WITHIN, is_told, read_header, write_header};
+use crate::topic::{AGREE_WITHIN, is_reported, read_header, write_header};
 use crate::types::{ANY, Service};
 
 /// How long a client of ROS 1 without a connection is still shown: most connect anew for each call.
@@ -59,16 +59,16 @@ fn answer(link: &OutLink, reply: std::result::Result<Vec<u8>, String>) {
 impl WriterCore {
     /// Writes a request to all servers that are connected, each of which answers.
     pub(crate) fn request(&self, bytes: &Bytes) -> Result<()> {
-        let mut flow = crate::lock(&self.flow);
-        let outs = || flow.links.values().filter_map(|it| it.out.as_ref());
+        let mut endpoint = crate::lock(&self.endpoint);
+        let outs = || endpoint.links.values().filter_map(|it| it.out.as_ref());
         if outs().any(|it| !it.has_room(Room::All)) {
             let error = Error::new(ErrorKind::Busy, "write");
             return Err(error.about("a server of ROS 1 does not take what it is asked"));
         }
-        flow.written += 1;
-        let number = flow.written;
+        endpoint.written += 1;
+        let number = endpoint.written;
         let Some(service) = &self.service else { return Ok(()) };
-        if flow.links.is_empty() {
+        if endpoint.links.is_empty() {
             return Ok(());
         }
         let frame = framed(|out| {
@@ -78,16 +78,16 @@ impl WriterCore {
         match frame {
             Ok(frame) => {
                 let frame = Arc::new(frame);
-                for link in flow.links.values() {
+                for link in endpoint.links.values() {
                     let Some(out) = &link.out else { continue };
                     crate::lock(&link.pending).push_back(number);
                     out.send(Arc::clone(&frame), Room::All);
                 }
             }
             Err(why) => {
-                flow.refused += 1;
-                if is_told(flow.refused) {
-                    let refused = flow.refused;
+                endpoint.refused += 1;
+                if is_reported(endpoint.refused) {
+                    let refused = endpoint.refused;
                     tracing::warn!(refused, "ros1: a request is not sent to ROS 1: {why}");
                 }
             }
@@ -136,7 +136,7 @@ impl State {
                 continue;
             }
             let service = &half.service;
-            let what = What::Serves(service.name.clone());
+            let what = EndpointKey::Serves(service.name.clone());
             for (node, _) in self.graph.names() {
                 let Some((guid, named)) = self.graph.get(node, &what) else { continue };
                 if named.type_name == service.type_name {
@@ -173,11 +173,11 @@ impl State {
     fn forget_caller(&mut self, replies: Guid, calls: &mut Calls) {
         let Some(gone) = self.callers.remove(&replies) else { return };
         for (reader, writer) in self.servers_of(&gone.service) {
-            crate::lock(&reader.flow).sources.remove(&other_half(replies));
-            crate::lock(&writer.flow).links.remove(&replies);
+            crate::lock(&reader.endpoint).sources.remove(&other_half(replies));
+            crate::lock(&writer.endpoint).links.remove(&replies);
             calls.matched.extend([Arc::clone(&reader.ear), Arc::clone(&writer.ear)]);
         }
-        self.graph.remove(&gone.node, &What::Calls(gone.service));
+        self.graph.remove(&gone.node, &EndpointKey::Calls(gone.service));
     }
 
     /// A connection to a server has ended.
@@ -191,11 +191,11 @@ impl State {
         let guid = *guid;
         let mut unanswered = 0;
         if let Some(writer) = self.writers.get(id).cloned() {
-            let link = crate::lock(&writer.flow).links.remove(&guid);
+            let link = crate::lock(&writer.endpoint).links.remove(&guid);
             unanswered = link.map_or(0, |it| crate::lock(&it.pending).len());
             calls.matched.push(Arc::clone(&writer.ear));
             if let Some(reader) = self.replies_of(&writer) {
-                crate::lock(&reader.flow).sources.remove(&other_half(guid));
+                crate::lock(&reader.endpoint).sources.remove(&other_half(guid));
                 calls.matched.push(Arc::clone(&reader.ear));
             }
         }
@@ -207,10 +207,10 @@ impl State {
     }
 
     fn doubt_server(&mut self, service: &str) {
-        let what = What::Serves(service.to_owned());
+        let what = EndpointKey::Serves(service.to_owned());
         let nodes = self.graph.names().map(|(name, _)| name.clone());
         let nodes: Vec<String> = nodes.filter(|it| self.graph.get(it, &what).is_some()).collect();
-        self.doubted.extend(nodes);
+        self.to_probe.extend(nodes);
     }
 }
 
@@ -245,7 +245,7 @@ impl Shared {
             if state.is_leaving || !is_there {
                 return;
             }
-            let what = What::Calls(name.to_owned());
+            let what = EndpointKey::Calls(name.to_owned());
             let Some(guid) = state.graph.add(&node, what, &half.service.type_name) else { return };
             let replies = other_half(guid);
             let caller = state.callers.entry(replies).or_insert_with(|| Caller {
@@ -258,17 +258,17 @@ impl Shared {
             caller.connections += 1;
             caller.idle_since = None;
             for (reader, writer) in servers {
-                let mut flow = crate::lock(&reader.flow);
-                let is_new = flow.sources.insert(guid);
-                drop(flow);
-                crate::lock(&writer.flow).links.entry(replies).or_insert_with(no_link);
+                let mut endpoint = crate::lock(&reader.endpoint);
+                let is_new = endpoint.sources.insert(guid);
+                drop(endpoint);
+                crate::lock(&writer.endpoint).links.entry(replies).or_insert_with(no_link);
                 if is_new {
                     calls.matched.extend([Arc::clone(&reader.ear), Arc::clone(&writer.ear)]);
                 }
             }
             let key = state.new_key();
             let link = Arc::new(OutLink::new(stream, Arc::clone(&self.poll), key));
-            let kind = Kind::Caller { client: guid, name: name.to_owned(), service };
+            let kind = ConnectionKind::Caller { client: guid, name: name.to_owned(), service };
             Self::adopt(state, Connection::new(link, kind));
         });
     }
@@ -330,11 +330,11 @@ impl Shared {
                 return Some(format!("more than {PENDING_MAX} requests wait for an answer"));
             }
             // Its numbers go on where it had left.
-            let Some(number) = crate::lock(&reader.flow).next_number(client) else {
+            let Some(number) = crate::lock(&reader.endpoint).next_number(client) else {
                 return Some("it is not known here".to_owned());
             };
             caller.pending.insert(number, Arc::clone(link));
-            calls.news.push(reader.push(Arrived {
+            calls.new_messages.push(reader.push(Arrived {
                 writer: client,
                 number,
                 source_ns: now_ns(),
@@ -351,7 +351,7 @@ impl Shared {
 
     /// Writes the reply to a request of a client of ROS 1.
     pub(crate) fn reply(&self, writer: &WriterCore, bytes: &Bytes, related: Related) {
-        crate::lock(&writer.flow).written += 1;
+        crate::lock(&writer.endpoint).written += 1;
         let link = {
             let mut state = self.lock();
             let caller = state.callers.get_mut(&related.name);
@@ -400,10 +400,10 @@ impl Shared {
                 message: None,
                 pending: Arc::clone(&pending),
             };
-            crate::lock(&reader.flow).sources.insert(other_half(*guid));
-            crate::lock(&client.flow).links.insert(*guid, to);
+            crate::lock(&reader.endpoint).sources.insert(other_half(*guid));
+            crate::lock(&client.endpoint).links.insert(*guid, to);
             calls.matched.extend([Arc::clone(&reader.ear), Arc::clone(&client.ear)]);
-            let kind = Kind::Server {
+            let kind = ConnectionKind::Server {
                 target: target.clone(),
                 reader,
                 server: other_half(*guid),
@@ -495,11 +495,11 @@ impl Shared {
         reply: std::result::Result<Bytes, String>,
     ) {
         let refuse = |why: &str| {
-            let mut flow = crate::lock(&reader.flow);
-            flow.refused += 1;
-            let refused = flow.refused;
-            drop(flow);
-            if is_told(refused) {
+            let mut endpoint = crate::lock(&reader.endpoint);
+            endpoint.refused += 1;
+            let refused = endpoint.refused;
+            drop(endpoint);
+            if is_reported(refused) {
                 tracing::warn!(service, refused, "ros1: a call has no answer: {why}");
             }
         };
@@ -508,9 +508,9 @@ impl Shared {
             Err(why) => return refuse(&why),
         };
         let related = Some(Related { name: self.own_name(reader.id), number });
-        let mut flow = crate::lock(&reader.flow);
-        let Some(count) = flow.next_number(server) else { return };
-        flow.arrived.push_back(Arrived {
+        let mut endpoint = crate::lock(&reader.endpoint);
+        let Some(count) = endpoint.next_number(server) else { return };
+        endpoint.arrived.push_back(Arrived {
             writer: server,
             number: count,
             source_ns: now_ns(),
@@ -518,7 +518,7 @@ impl Shared {
             related,
             bytes,
         });
-        drop(flow);
+        drop(endpoint);
         reader.ear.data_available();
     }
 }

@@ -71,7 +71,7 @@ pub(crate) struct State {
     /// Numbers of connections that are to be ended.
     pub(crate) to_close: Vec<u64>,
     /// Nodes that are to be looked for again, as something of theirs has ended.
-    pub(crate) doubted: BTreeSet<String>,
+    pub(crate) to_probe: BTreeSet<String>,
     /// What is known of the addresses of nodes, and the types of services by name and node.
     pub(crate) probes: HashMap<String, Probe>,
     pub(crate) service_types: HashMap<(String, String), ServiceType>,
@@ -187,11 +187,11 @@ pub(crate) struct WriterCore {
     pub(crate) room: Room,
     /// So many messages are kept for late joiners.
     pub(crate) kept_max: usize,
-    pub(crate) flow: Mutex<WriterFlow>,
+    pub(crate) endpoint: Mutex<WriterEndpoint>,
 }
 
 #[derive(Default)]
-pub(crate) struct WriterFlow {
+pub(crate) struct WriterEndpoint {
     pub(crate) written: i64,
     /// As CDR, with their numbers.
     pub(crate) kept: VecDeque<(i64, Bytes)>,
@@ -218,11 +218,11 @@ pub(crate) struct ReaderCore {
     pub(crate) ear: Arc<Ear>,
     pub(crate) message: Option<Arc<Message>>,
     pub(crate) service: Option<Arc<Service>>,
-    pub(crate) flow: Mutex<ReaderFlow>,
+    pub(crate) endpoint: Mutex<ReaderEndpoint>,
 }
 
 #[derive(Default)]
-pub(crate) struct ReaderFlow {
+pub(crate) struct ReaderEndpoint {
     pub(crate) arrived: VecDeque<Arrived>,
     /// The writers that match.
     pub(crate) sources: HashSet<Guid>,
@@ -235,20 +235,20 @@ pub(crate) struct ReaderFlow {
 #[derive(Default)]
 pub(crate) struct Calls {
     pub(crate) matched: Vec<Arc<Ear>>,
-    pub(crate) news: Vec<Arc<Ear>>,
+    pub(crate) new_messages: Vec<Arc<Ear>>,
 }
 
 impl Calls {
     pub(crate) fn make(self) {
         self.matched.iter().for_each(|it| it.matched());
-        self.news.iter().for_each(|it| it.data_available());
+        self.new_messages.iter().for_each(|it| it.data_available());
     }
 }
 
 /// Writers whose numbers are remembered, beyond those that match.
 const COUNTS_MAX: usize = 4096;
 
-impl ReaderFlow {
+impl ReaderEndpoint {
     /// The number of the next message of a writer; nothing where it does not match.
     pub(crate) fn next_number(&mut self, writer: Guid) -> Option<i64> {
         if !self.sources.contains(&writer) {
@@ -267,7 +267,7 @@ impl ReaderFlow {
 impl ReaderCore {
     /// Puts a message where it is taken from. Answers whom to call.
     pub(crate) fn push(&self, arrived: Arrived) -> Arc<Ear> {
-        crate::lock(&self.flow).arrived.push_back(arrived);
+        crate::lock(&self.endpoint).arrived.push_back(arrived);
         Arc::clone(&self.ear)
     }
 }
@@ -312,7 +312,7 @@ impl Shared {
         let mut calls = Calls::default();
         let mut state = self.lock();
         let answer = change(&mut state, &mut calls);
-        calls.news.extend(state.graph.to_be_called());
+        calls.new_messages.extend(state.graph.to_be_called());
         let is_due = state.is_due;
         let is_new = !state.new_connections.is_empty() || !state.to_close.is_empty();
         drop(state);

@@ -11,13 +11,14 @@ use tsuji_ros1::uri::Uri;
 use tsuji_ros1::xmlrpc::Value;
 use tsuji_transport::{Bytes, Error, ErrorKind, Result};
 
-use crate::graph::What;
-use crate::io::{Connection, Kind};
+use crate::graph::EndpointKey;
+use crate::io::{Connection, ConnectionKind};
 use crate::link::{Frame, OutLink, framed_in};
 use crate::role::Role;
 use crate::rpc::{self, Failure};
 use crate::state::{
-    Calls, Id, ReaderCore, Shared, State, Subscriber, Target, WriterCore, WriterFlow, WriterLink,
+    Calls, Id, ReaderCore, Shared, State, Subscriber, Target, WriterCore, WriterEndpoint,
+    WriterLink,
 };
 use crate::types::{ANY, Message};
 
@@ -35,62 +36,62 @@ impl WriterCore {
 
     /// Sends a message to all subscribers that are connected.
     pub(crate) fn publish(&self, bytes: &Bytes) -> Result<()> {
-        let mut flow = crate::lock(&self.flow);
-        let outs = || flow.links.values().filter_map(|it| it.out.as_ref());
+        let mut endpoint = crate::lock(&self.endpoint);
+        let outs = || endpoint.links.values().filter_map(|it| it.out.as_ref());
         if outs().any(|it| !it.has_room(self.room)) {
             let error = Error::new(ErrorKind::Busy, "write");
             return Err(error.about("a subscriber of ROS 1 does not take what it is sent"));
         }
-        flow.written += 1;
-        let number = flow.written;
+        endpoint.written += 1;
+        let number = endpoint.written;
         if self.kept_max != 0 {
-            flow.kept.push_back((number, bytes.clone()));
-            while self.kept_max < flow.kept.len() {
-                flow.kept.pop_front();
+            endpoint.kept.push_back((number, bytes.clone()));
+            while self.kept_max < endpoint.kept.len() {
+                endpoint.kept.pop_front();
             }
         }
         let mut converted: Vec<(Arc<Message>, Option<Frame>)> = Vec::new();
-        let links: Vec<WriterLink> = flow.links.values().cloned().collect();
+        let links: Vec<WriterLink> = endpoint.links.values().cloned().collect();
         for WriterLink { out, message, .. } in links {
             let (Some(out), Some(message)) = (out, message) else { continue };
             let known = converted.iter().find(|(it, _)| Arc::ptr_eq(it, &message));
             let frame = match known {
                 Some((_, frame)) => frame.clone(),
                 None => {
-                    let frame = self.frame(&mut flow, &message, number, bytes);
+                    let frame = self.frame(&mut endpoint, &message, number, bytes);
                     converted.push((message, frame.clone()));
                     frame
                 }
             };
             let Some(frame) = frame else { continue };
-            flow.dropped += out.send(frame, self.room) as u64;
+            endpoint.dropped += out.send(frame, self.room) as u64;
         }
-        self.tell_dropped(&mut flow);
+        self.tell_dropped(&mut endpoint);
         Ok(())
     }
 
     fn frame(
         &self,
-        flow: &mut WriterFlow,
+        endpoint: &mut WriterEndpoint,
         message: &Message,
         number: i64,
         bytes: &Bytes,
     ) -> Option<Frame> {
         // The field of ROS 1 wraps.
         let sequence = number as u32;
-        let frame = framed_in(flow.used(), |out| {
+        let frame = framed_in(endpoint.used(), |out| {
             out.reserve(bytes.len());
             message.plan.to_ros1(bytes, sequence, out).map_err(|error| error.to_string())
         });
         match frame {
-            Ok(frame) => Some(flow.keep(Arc::new(frame))),
+            Ok(frame) => Some(endpoint.keep(Arc::new(frame))),
             Err(why) => {
-                flow.refused += 1;
-                if is_told(flow.refused) {
+                endpoint.refused += 1;
+                if is_reported(endpoint.refused) {
                     let topic = self.topic().map_or("", |(topic, _)| topic);
                     tracing::warn!(
                         topic,
-                        refused = flow.refused,
+                        refused = endpoint.refused,
                         "ros1: a message is not sent to nodes of ROS 1: {why}"
                     );
                 }
@@ -99,14 +100,14 @@ impl WriterCore {
         }
     }
 
-    fn tell_dropped(&self, flow: &mut WriterFlow) {
-        let told = flow.dropped_told;
-        if told < flow.dropped && (told == 0 || told.saturating_mul(10) <= flow.dropped) {
-            flow.dropped_told = flow.dropped;
+    fn tell_dropped(&self, endpoint: &mut WriterEndpoint) {
+        let told = endpoint.dropped_told;
+        if told < endpoint.dropped && (told == 0 || told.saturating_mul(10) <= endpoint.dropped) {
+            endpoint.dropped_told = endpoint.dropped;
             let topic = self.topic().map_or("", |(topic, _)| topic);
             tracing::warn!(
                 topic,
-                dropped = flow.dropped,
+                dropped = endpoint.dropped,
                 "ros1: a subscriber of ROS 1 does not keep up; the oldest messages are displaced"
             );
         }
@@ -114,11 +115,11 @@ impl WriterCore {
 
     /// Sends to a subscriber from now on, beginning with what is kept for late joiners.
     pub(crate) fn attach(&self, subscriber: &Subscriber) {
-        let mut flow = crate::lock(&self.flow);
-        let kept: Vec<(i64, Bytes)> = flow.kept.iter().cloned().collect();
+        let mut endpoint = crate::lock(&self.endpoint);
+        let kept: Vec<(i64, Bytes)> = endpoint.kept.iter().cloned().collect();
         for (number, bytes) in kept {
-            if let Some(frame) = self.frame(&mut flow, &subscriber.message, number, &bytes) {
-                flow.dropped += subscriber.link.send(frame, self.room) as u64;
+            if let Some(frame) = self.frame(&mut endpoint, &subscriber.message, number, &bytes) {
+                endpoint.dropped += subscriber.link.send(frame, self.room) as u64;
             }
         }
         let link = WriterLink {
@@ -126,16 +127,16 @@ impl WriterCore {
             message: Some(Arc::clone(&subscriber.message)),
             pending: Arc::default(),
         };
-        flow.links.insert(subscriber.guid, link);
+        endpoint.links.insert(subscriber.guid, link);
     }
 
     /// Sends to this connection no more. Answers whether it did.
     pub(crate) fn detach(&self, guid: &Guid, link: &Arc<OutLink>) -> bool {
-        let mut flow = crate::lock(&self.flow);
+        let mut endpoint = crate::lock(&self.endpoint);
         let is_it = |it: &WriterLink| it.out.as_ref().is_some_and(|it| Arc::ptr_eq(it, link));
-        let is_attached = flow.links.get(guid).is_some_and(is_it);
+        let is_attached = endpoint.links.get(guid).is_some_and(is_it);
         if is_attached {
-            flow.links.remove(guid);
+            endpoint.links.remove(guid);
         }
         is_attached
     }
@@ -145,7 +146,7 @@ impl WriterCore {
 const SENT_MAX: usize = 2;
 const SENT_BYTES_MAX: usize = 16 << 20;
 
-impl WriterFlow {
+impl WriterEndpoint {
     /// Memory of a message that all have been sent, if there is some.
     fn used(&mut self) -> Vec<u8> {
         let at = self.sent.iter().position(|it| Arc::strong_count(it) == 1);
@@ -165,7 +166,7 @@ impl WriterFlow {
 }
 
 /// True for the first and then for each tenfold.
-pub(crate) fn is_told(count: u64) -> bool {
+pub(crate) fn is_reported(count: u64) -> bool {
     count != 0 && 10_u64.pow(count.ilog10()) == count
 }
 
@@ -206,7 +207,7 @@ impl State {
                 calls.matched.push(Arc::clone(&writer.ear));
             }
         }
-        self.doubted.insert(gone.node);
+        self.to_probe.insert(gone.node);
         self.is_due = true;
     }
 
@@ -220,11 +221,11 @@ impl State {
         }
         let guid = *guid;
         if let Some(reader) = self.readers.get(id) {
-            crate::lock(&reader.flow).sources.remove(&guid);
+            crate::lock(&reader.endpoint).sources.remove(&guid);
             calls.matched.push(Arc::clone(&reader.ear));
         }
         if let Some(node) = self.graph.at(api).map(str::to_owned) {
-            self.doubted.insert(node);
+            self.to_probe.insert(node);
         }
         self.failed(target, &format!("the connection to a publisher at {api} has ended"), false);
     }
@@ -309,7 +310,7 @@ impl Shared {
             if !state.meet_node(&name, &api, None) {
                 return;
             }
-            let what = What::Subscribes(topic.to_owned());
+            let what = EndpointKey::Subscribes(topic.to_owned());
             let Some(guid) = state.graph.add(&name, what, &ty) else { return };
             let key = state.new_key();
             let link = Arc::new(OutLink::new(stream, Arc::clone(&self.poll), key));
@@ -326,7 +327,7 @@ impl Shared {
             let before: Vec<u64> = before.map(|it| it.link.key()).collect();
             state.to_close.extend(before);
             // Before anything is sent: what is sent watches for room.
-            Self::adopt(state, Connection::new(link, Kind::Subscriber));
+            Self::adopt(state, Connection::new(link, ConnectionKind::Subscriber));
             for writer in writers {
                 writer.attach(&subscriber);
                 calls.matched.push(Arc::clone(&writer.ear));
@@ -399,7 +400,7 @@ impl Shared {
                 self.change(|state, _| {
                     let is_refused = matches!(failure, Failure::Refused(_));
                     if is_refused && let Some(node) = state.graph.at(api).map(str::to_owned) {
-                        state.doubted.insert(node);
+                        state.to_probe.insert(node);
                     }
                     state.failed(&target, &why, !is_refused);
                 });
@@ -488,16 +489,16 @@ impl Shared {
             if state.is_leaving || !state.meet_node(&node, api, pid) {
                 return;
             }
-            let what = What::Publishes(topic.to_owned());
+            let what = EndpointKey::Publishes(topic.to_owned());
             let Some(guid) = state.graph.add(&node, what, &named.type_name) else { return };
             let key = state.new_key();
             if !state.connected(target, key, guid) {
                 return;
             }
-            crate::lock(&reader.flow).sources.insert(guid);
+            crate::lock(&reader.endpoint).sources.insert(guid);
             calls.matched.push(Arc::clone(&reader.ear));
             let link = Arc::new(OutLink::new(stream, Arc::clone(&self.poll), key));
-            let kind = Kind::Source { target: target.clone(), reader, guid, message };
+            let kind = ConnectionKind::Source { target: target.clone(), reader, guid, message };
             Self::adopt(state, Connection::new(link, kind));
         });
     }
