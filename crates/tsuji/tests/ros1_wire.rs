@@ -24,7 +24,7 @@ use tsuji_interfaces::rcl_interfaces::msg::Log as Line;
 use tsuji_interfaces::sensor_msgs::msg::Image;
 use tsuji_interfaces::std_msgs::msg::{Header, String as Text};
 use tsuji_interfaces::std_srvs::srv::{SetBool, SetBoolRequest, SetBoolResponse};
-use tsuji_platform::child;
+use tsuji_platform::child::{self, Signal};
 use tsuji_platform::subprocess::Subprocess;
 
 const ROSMASTER: &str = "/usr/bin/rosmaster";
@@ -468,6 +468,58 @@ fn a_name_that_a_node_of_ros_1_has_stays_its_own() {
 }
 
 #[test]
+fn a_node_that_does_not_answer_keeps_its_name() {
+    let Some(side) = Side::start() else { return };
+    let _watchdog = Watchdog::start("a name of one that is stopped");
+    let owner = side.peer("name talker");
+    let watcher = side.peer("graph /chatter");
+    owner.signal(Signal::Stop);
+    let context = side.context();
+    let node = context.node("talker").unwrap();
+    let _publisher = node.create_publisher::<Text>("chatter", Qos::DEFAULT).unwrap();
+    let expect = format!("publishers /talker_{}", std::process::id());
+    assert_eq!(watcher.expect("publishers /"), expect);
+    owner.signal(Signal::Continue);
+    // Of one that was told to end, the input is nobody's any more.
+    owner.end();
+}
+
+/// Registers a publisher with the master that takes connections and says nothing.
+fn register_silent(side: &Side, node: &str, topic: &str) -> TcpListener {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let api = format!("http://{}/", listener.local_addr().unwrap());
+    let answer = call_master(side, "registerPublisher", &[node, topic, "std_msgs/String", &api]);
+    assert!(answer.contains("Registered"), "{answer}");
+    listener
+}
+
+#[test]
+fn nodes_that_never_answer_keep_nobody_from_the_others() {
+    let Some(side) = Side::start() else { return };
+    let _watchdog = Watchdog::start("nodes that never answer");
+    let topics = ["/other", "/chatter"];
+    let silent = (0..20).map(|it| register_silent(&side, &format!("/silent{it}"), topics[it % 2]));
+    let _silent: Vec<TcpListener> = silent.collect();
+    let context = side.context();
+    let node = context.node("listener").unwrap();
+    let subscription = node.create_polled_subscription::<Text>("chatter", keep_all()).unwrap();
+    let mut talker = side.peer("talk /chatter 100");
+    talker.expect("matched");
+    talker.go_on();
+    let mut number = 0;
+    take_until(&node, &subscription, |received| {
+        number += 1;
+        assert_eq!(received.view().data.to_string(), format!("hello {number}"));
+        number == 100
+    });
+    let publisher = node.create_publisher::<Text>("back", reliably()).unwrap();
+    let listener = side.peer("listen /back");
+    publisher.wait_for_subscriptions(1, HANG).unwrap();
+    publisher.publish(text("hello")).unwrap();
+    assert_eq!(listener.line(), "heard hello");
+}
+
+#[test]
 fn a_master_that_ends_and_comes_back_finds_all_again() {
     let Some(mut side) = Side::start() else { return };
     let _watchdog = Watchdog::start("a master comes back");
@@ -507,20 +559,27 @@ fn subscribe_raw(address: (&str, u16), fields: &[(&str, &str)]) -> (TcpStream, V
     (stream, answer)
 }
 
+/// What the master answers to a call.
+fn call_master(side: &Side, method: &str, params: &[&str]) -> String {
+    let params = params.iter().map(|it| format!("<param><value>{it}</value></param>"));
+    let params: String = params.collect();
+    let body = format!(
+        "<?xml version=\"1.0\"?><methodCall><methodName>{method}</methodName><params>{params}</params></methodCall>"
+    );
+    let mut stream = TcpStream::connect(("127.0.0.1", side.port)).unwrap();
+    let head = "POST / HTTP/1.0\r\nContent-Type: text/xml\r\n";
+    let length = body.len();
+    write!(stream, "{head}Content-Length: {length}\r\n\r\n{body}").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
 /// The address where this process is connected to, as the master says.
 fn address_of(side: &Side, node: &str) -> u16 {
-    let body = format!(
-        "<?xml version=\"1.0\"?><methodCall><methodName>lookupNode</methodName><params><param><value>/test</value>\
-         </param><param><value>{node}</value></param></params></methodCall>"
-    );
     let mut port = None;
     wait_until("it is registered", || {
-        let mut stream = TcpStream::connect(("127.0.0.1", side.port)).unwrap();
-        let head = "POST / HTTP/1.0\r\nContent-Type: text/xml\r\n";
-        let length = body.len();
-        write!(stream, "{head}Content-Length: {length}\r\n\r\n{body}").unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
+        let answer = call_master(side, "lookupNode", &["/test", node]);
         let uri = answer.split_once("http://127.0.0.1:").map(|(_, it)| it.to_owned());
         port = uri.and_then(|it| it.split_once('/')?.0.parse().ok());
         port.is_some()

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use tsuji_platform::child;
+use tsuji_platform::child::{self, Signal};
 use tsuji_platform::subprocess::Subprocess;
 
 use super::HANG;
@@ -113,6 +113,10 @@ impl Peer {
     /// Waits until it has ended by itself, in good order.
     pub(crate) fn finish(mut self) {
         assert!(self.0.wait().unwrap().success());
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        assert!(self.0.signal(signal));
     }
 
     pub(crate) fn kill(mut self) {
