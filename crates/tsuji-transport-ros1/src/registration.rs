@@ -70,12 +70,14 @@ struct Registrar<'a> {
     registered: Registrations,
     /// Why the master was not reached last, if it was not.
     master_error: Option<String>,
-    looked: Option<Instant>,
+    polled: Option<Instant>,
+    shown: Option<Instant>,
     seen: MasterState,
     /// The types of topics, as the master says.
     types: BTreeMap<String, String>,
-    /// What the master refuses to register, each told once.
+    /// What the master refuses to register, each told once, and tried again with the next poll.
     refused: BTreeSet<(Entry, String, String)>,
+    is_refused_due: bool,
 }
 
 /// Speaks with the master until the participant leaves, and takes back what was registered.
@@ -84,10 +86,12 @@ pub(crate) fn run(shared: &Arc<Shared>) {
         shared,
         registered: Registrations::new(),
         master_error: None,
-        looked: None,
+        polled: None,
+        shown: None,
         seen: MasterState::default(),
         types: BTreeMap::new(),
         refused: BTreeSet::new(),
+        is_refused_due: false,
     };
     loop {
         let mut state = shared.lock();
@@ -100,15 +104,17 @@ pub(crate) fn run(shared: &Arc<Shared>) {
             state.aliases.clear();
         }
         let is_doubted = !state.to_probe.is_empty();
-        let mut is_new = std::mem::take(&mut state.is_probed);
         drop(state);
         registrar.register();
-        let since = registrar.looked.map(|it| it.elapsed());
-        if since.is_none_or(|it| LOOK_EVERY <= it || (is_doubted && LOOK_AGAIN <= it)) {
+        let since = registrar.polled.map(|it| it.elapsed());
+        let is_polled = since.is_none_or(|it| LOOK_EVERY <= it || (is_doubted && LOOK_AGAIN <= it));
+        if is_polled {
             registrar.poll_master();
-            is_new = true;
         }
-        if is_new {
+        // Of many nodes several at once.
+        let is_time = registrar.shown.is_none_or(|it| LOOK_AGAIN <= it.elapsed());
+        if is_polled || (is_time && shared.lock().is_probed) {
+            shared.lock().is_probed = false;
             registrar.show();
         }
         let next = registrar.connect();
@@ -117,7 +123,9 @@ pub(crate) fn run(shared: &Arc<Shared>) {
             continue;
         }
         let again = if state.to_probe.is_empty() { LOOK_EVERY } else { LOOK_AGAIN };
-        let look = registrar.looked.map_or_else(Instant::now, |it| it + again);
+        let polled = registrar.polled.map_or_else(Instant::now, |it| it + again);
+        let shown = registrar.shown.filter(|_| state.is_probed).map(|it| it + LOOK_AGAIN);
+        let look = shown.map_or(polled, |it| it.min(polled));
         let wait = next.map_or(look, |it| it.min(look)).saturating_duration_since(Instant::now());
         // Woken for nothing it looks for nothing.
         drop(shared.work.wait_timeout(state, wait.max(Duration::from_millis(1))));
@@ -129,6 +137,7 @@ impl Registrar<'_> {
     /// Registers what is new, and takes back what is gone.
     fn register(&mut self) {
         let wanted = self.wanted();
+        let is_refused_due = std::mem::take(&mut self.is_refused_due);
         let gone: Vec<_> =
             self.registered.keys().filter(|it| !wanted.contains_key(*it)).cloned().collect();
         for key in gone {
@@ -139,7 +148,8 @@ impl Registrar<'_> {
         }
         for ((entry, node, name), ty) in wanted {
             let key = (entry, node, name);
-            if self.registered.get(&key) == Some(&ty) {
+            let is_waiting = self.refused.contains(&key) && !is_refused_due;
+            if is_waiting || self.registered.get(&key) == Some(&ty) {
                 continue;
             }
             let (entry, node, name) = &key;
@@ -295,7 +305,8 @@ impl Registrar<'_> {
 
     /// Asks the master who is there, and has those asked who are to be asked.
     fn poll_master(&mut self) {
-        self.looked = Some(Instant::now());
+        self.polled = Some(Instant::now());
+        self.is_refused_due = true;
         let to_probe = std::mem::take(&mut self.shared.lock().to_probe);
         let me = || vec![Value::from(self.shared.caller())];
         let (system, types) = (me(), me());
@@ -388,7 +399,8 @@ impl Registrar<'_> {
     }
 
     /// Shows what there is, and no more. What is connected and the master does not know yet stays as it is.
-    fn show(&self) {
+    fn show(&mut self) {
+        self.shown = Some(Instant::now());
         let due = self.shared.change(|state, _| {
             let mut wanted: BTreeMap<&str, Vec<(EndpointKey, String)>> = BTreeMap::new();
             for (node, has) in self.seen.nodes() {
