@@ -9,7 +9,7 @@ use clap::Subcommand;
 use serde_json::json;
 use tsuji_platform::process::host_name;
 use tsuji_ros1::master::Master;
-use tsuji_ros1::uri::Uri;
+use tsuji_ros1::uri::{MASTER_PORT, Uri};
 use tsuji_ros1::xmlrpc::{Call, Reply, Value};
 
 use crate::failure::Usage;
@@ -21,9 +21,6 @@ mod server;
 
 use delivery::Delivery;
 use server::{Ending, Server};
-
-/// The port that nodes look for a master at if nothing else is said.
-const MASTER_PORT: u16 = 11311;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {

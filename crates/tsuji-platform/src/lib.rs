@@ -6,6 +6,7 @@
 pub mod child;
 pub mod clock;
 pub mod datagram;
+pub mod deadline;
 pub mod exit;
 pub mod fork;
 pub mod futex;

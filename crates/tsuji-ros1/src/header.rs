@@ -84,6 +84,12 @@ impl Header {
         bytes
     }
 
+    /// How many bytes a header has, with its length, that begins with what was received; 4 while that does not say it.
+    pub fn wanted(received: &[u8]) -> usize {
+        let length = received.first_chunk().map_or(0, |it| u32::from_le_bytes(*it) as usize);
+        4 + length.min(HEADER_BYTES_MAX)
+    }
+
     /// Takes a whole header off the front of what was received; none while it is not whole. Answers how many bytes it has.
     ///
     /// # Errors
@@ -141,6 +147,7 @@ mod tests {
         let bytes = header.encode();
         for length in 0..bytes.len() {
             assert_eq!(Header::take(&bytes[..length]), Ok(None));
+            assert_eq!(Header::wanted(&bytes[..length]), if length < 4 { 4 } else { bytes.len() });
         }
         let mut more = bytes.clone();
         more.extend(b"and what follows");

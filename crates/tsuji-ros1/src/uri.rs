@@ -3,6 +3,12 @@
 use std::fmt;
 use std::str::FromStr;
 
+/// The address at which nodes look for a master if nothing else is said.
+pub const MASTER_DEFAULT: &str = "http://localhost:11311";
+
+/// The port of [`MASTER_DEFAULT`].
+pub const MASTER_PORT: u16 = 11311;
+
 /// An address of ROS 1.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Uri {

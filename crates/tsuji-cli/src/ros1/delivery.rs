@@ -5,12 +5,12 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use tsuji_platform::deadline::DeadlineStream;
 use tsuji_platform::poll::Waker;
 use tsuji_ros1::http::{encode_request, take_response};
 use tsuji_ros1::master::Notice;
@@ -224,31 +224,12 @@ fn deliver(notice: &Notice) -> Result<(), String> {
 
 /// Calls a method of a node and waits for its answer.
 pub(super) fn ask(uri: &Uri, call: &Call, connect_timeout: Duration) -> io::Result<Reply> {
-    let deadline = Instant::now() + ANSWER_TIMEOUT;
-    let left = || {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let is_over = || io::Error::new(io::ErrorKind::TimedOut, "it does not answer in time");
-        if left.is_zero() { Err(is_over()) } else { Ok(left) }
-    };
-    let in_time = |error: io::Error| match error.kind() {
-        io::ErrorKind::WouldBlock => {
-            io::Error::new(io::ErrorKind::TimedOut, "it does not answer in time")
-        }
-        _ => error,
-    };
-    let mut stream = connect(uri, connect_timeout)?;
-    stream.set_nodelay(true)?;
-    let request = encode_request(&uri.authority(), &uri.path, &call.encode());
-    let mut rest = request.as_slice();
-    while !rest.is_empty() {
-        stream.set_write_timeout(Some(left()?))?;
-        let count = stream.write(rest).map_err(in_time)?;
-        rest = &rest[count..];
-    }
+    let mut stream = DeadlineStream::connect(&uri.host, uri.port, connect_timeout, ANSWER_TIMEOUT)?;
+    stream.get_ref().set_nodelay(true)?;
+    stream.write_all(&encode_request(&uri.authority(), &uri.path, &call.encode()))?;
     let (mut buffer, mut part) = (Vec::new(), vec![0; 16 << 10]);
     loop {
-        stream.set_read_timeout(Some(left()?))?;
-        let count = stream.read(&mut part).map_err(in_time)?;
+        let count = stream.read(&mut part)?;
         buffer.extend_from_slice(&part[..count]);
         if let Some(response) = take_response(&mut buffer, count == 0).map_err(io::Error::other)? {
             if response.status != 200 {
@@ -257,17 +238,6 @@ pub(super) fn ask(uri: &Uri, call: &Call, connect_timeout: Duration) -> io::Resu
             return Reply::parse(&response.body).map_err(io::Error::other);
         }
     }
-}
-
-fn connect(uri: &Uri, timeout: Duration) -> io::Result<TcpStream> {
-    let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
-    for address in (uri.host.as_str(), uri.port).to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, timeout) {
-            Ok(stream) => return Ok(stream),
-            Err(error) => last = error,
-        }
-    }
-    Err(last)
 }
 
 #[cfg(test)]

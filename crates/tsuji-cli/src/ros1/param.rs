@@ -5,15 +5,12 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use clap::Subcommand;
 use serde_json::Value as Json;
-use tsuji_ros1::uri::Uri;
+use tsuji_ros1::uri::{MASTER_DEFAULT, Uri};
 use tsuji_ros1::xmlrpc::{Call, Value};
 
 use super::{delivery, environment};
 use crate::failure::Usage;
 use crate::output::Output;
-
-/// Where a master is if nobody says so.
-const MASTER_DEFAULT: &str = "http://localhost:11311";
 
 /// How long a master has to take a connection.
 const CONNECT_WITHIN: Duration = Duration::from_secs(3);
