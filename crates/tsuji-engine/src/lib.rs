@@ -52,6 +52,8 @@ mod introduction;
 mod known;
 mod membership;
 mod reader;
+mod slot;
+pub use slot::ListenerSlot;
 mod wire;
 mod writer;
 

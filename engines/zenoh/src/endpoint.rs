@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use tsuji_core::Durability;
 use tsuji_engine::{
-    Arrived, EndpointSpec, EngineReader, EngineWriter, Guid, Listener, Peep, Related, Tap,
+    Arrived, EndpointSpec, EngineReader, EngineWriter, Guid, Listener, ListenerSlot, Peep, Related,
+    Tap,
 };
 use tsuji_platform::fork::Generation;
 use tsuji_ros::gid::Distro;
@@ -15,7 +16,7 @@ use zenoh::pubsub::Subscriber;
 use zenoh::query::Queryable;
 
 use crate::control::name;
-use crate::engine::{Calls, Ear, Own, ReaderState, Shared, State, WriterState};
+use crate::engine::{Calls, Own, ReaderState, Shared, State, WriterState};
 use crate::format::{Entity, Kind};
 use crate::role::{self, Role};
 
@@ -25,7 +26,7 @@ const CLOSE_WAITS: Duration = Duration::from_secs(1);
 pub(crate) struct ZenohWriter {
     shared: Arc<Shared>,
     id: [u8; 4],
-    ear: Arc<Ear>,
+    ear: Arc<ListenerSlot>,
     /// What others ask of it.
     asked: Vec<Own<Queryable<()>>>,
     tokens: Vec<Own<LivelinessToken>>,
@@ -131,7 +132,7 @@ impl Drop for ZenohWriter {
 pub(crate) struct ZenohReader {
     shared: Arc<Shared>,
     id: [u8; 4],
-    ear: Arc<Ear>,
+    ear: Arc<ListenerSlot>,
     // In this order: whoever finds the token may count on the subscriber.
     token: Option<Own<LivelinessToken>>,
     subscriber: Option<Own<Subscriber<()>>>,
@@ -142,7 +143,7 @@ impl ZenohReader {
     pub(crate) fn open(shared: &Arc<Shared>, spec: &EndpointSpec<'_>) -> Result<Self> {
         let (role, announced) = role::of(spec, shared.is_on_wire);
         let id = shared.new_id(Kind::Reader);
-        let ear = Arc::new(Ear::default());
+        let ear = Arc::new(ListenerSlot::default());
         let is_of_nodes = matches!(role, Role::Nodes(_));
         let is_of_topic = role == Role::Topic;
         let mut calls = Calls::default();

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use tsuji_core::{Durability, History, Reliability};
 use tsuji_engine::{
-    Arrived, EndpointSpec, EngineReader, EngineWriter, Guid, Listener, Related, Watch,
+    Arrived, EndpointSpec, EngineReader, EngineWriter, Guid, Listener, ListenerSlot, Related, Watch,
 };
 use tsuji_platform::fork::Generation;
 use tsuji_transport::wire::Found;
@@ -136,7 +136,7 @@ pub(crate) struct WriterState {
     class: Class,
     /// One for each class.
     publishers: [Arc<Own<Publisher<'static>>>; 2],
-    pub(crate) ear: Arc<Ear>,
+    pub(crate) ear: Arc<ListenerSlot>,
     written: i64,
     kept_max: usize,
     pub(crate) kept: VecDeque<Kept>,
@@ -175,7 +175,7 @@ pub(crate) struct Kept {
 
 pub(crate) struct ReaderState {
     pub(crate) announced: Announced,
-    pub(crate) ear: Arc<Ear>,
+    pub(crate) ear: Arc<ListenerSlot>,
     pub(crate) writers: HashMap<Guid, Source>,
     pub(crate) arrived: VecDeque<Arrived>,
     /// A large sample has come.
@@ -194,33 +194,6 @@ pub(crate) struct ReaderState {
 pub(crate) struct Source {
     /// The last number that came, or that is not for this reader.
     last: i64,
-}
-
-/// Calls of a listener, which end with [`Ear::close`].
-#[derive(Default)]
-pub(crate) struct Ear(Mutex<Option<Arc<dyn Listener>>>);
-
-impl Ear {
-    pub(crate) fn open(&self, listener: Arc<dyn Listener>) {
-        *crate::lock(&self.0) = Some(listener);
-    }
-
-    /// Waits for a call that is under way.
-    pub(crate) fn close(&self) {
-        *crate::lock(&self.0) = None;
-    }
-
-    fn data_available(&self) {
-        if let Some(listener) = &*crate::lock(&self.0) {
-            listener.data_available();
-        }
-    }
-
-    fn matched(&self) {
-        if let Some(listener) = &*crate::lock(&self.0) {
-            listener.matched();
-        }
-    }
 }
 
 /// Zenoh starts its threads with the first session of a process, and they are no child's.
@@ -374,7 +347,7 @@ impl tsuji_engine::Participant for Participant {
             let error = Error::new(ErrorKind::Unsupported, "watch who is there");
             return Err(error.about("only tsuji is met by Zenoh here"));
         }
-        let ear = Arc::new(Ear::default());
+        let ear = Arc::new(ListenerSlot::default());
         ear.open(Arc::clone(listener));
         self.shared.lock().wire.look_out(Arc::clone(&ear));
         Ok(Box::new(Lookout { shared: Arc::clone(&self.shared), ear }))
@@ -384,7 +357,7 @@ impl tsuji_engine::Participant for Participant {
 /// Watches who is there, until it is dropped.
 struct Lookout {
     shared: Arc<Shared>,
-    ear: Arc<Ear>,
+    ear: Arc<ListenerSlot>,
 }
 
 impl fmt::Debug for Lookout {
@@ -424,8 +397,8 @@ impl Drop for Participant {
 /// Who is to be called once the lock is released.
 #[derive(Default)]
 pub(crate) struct Calls {
-    pub(crate) matched: Vec<Arc<Ear>>,
-    pub(crate) news: Vec<Arc<Ear>>,
+    pub(crate) matched: Vec<Arc<ListenerSlot>>,
+    pub(crate) news: Vec<Arc<ListenerSlot>>,
     pub(crate) asks: Vec<HistoryAsk>,
     /// Requests that end without an answer, which their clients are told.
     pub(crate) ended: Vec<Own<Query>>,
@@ -866,7 +839,7 @@ impl Shared {
 }
 
 impl ReaderState {
-    pub(crate) fn new(role: Role, announced: Announced, ear: Arc<Ear>) -> Self {
+    pub(crate) fn new(role: Role, announced: Announced, ear: Arc<ListenerSlot>) -> Self {
         Self {
             role,
             announced,
@@ -887,7 +860,7 @@ impl WriterState {
         spec: &EndpointSpec<'_>,
         (role, announced): (Role, Announced),
         publishers: [Arc<Own<Publisher<'static>>>; 2],
-        ear: Arc<Ear>,
+        ear: Arc<ListenerSlot>,
     ) -> Self {
         let kept_max = match (spec.qos.durability, spec.qos.history) {
             (Durability::Volatile, _) => 0,

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tsuji_core::{Durability, History};
-use tsuji_engine::{Arrived, Guid, Related};
+use tsuji_engine::{Arrived, Guid, ListenerSlot, Related};
 use tsuji_msg::cdr::ByteOrder;
 use tsuji_ros::gid::{self, Distro};
 use tsuji_ros::graph_message::{GIDS_MAX, NODES_MAX, NodeEntitiesInfo, ParticipantEntitiesInfo};
@@ -33,8 +33,8 @@ use zenoh::session::ZenohId;
 use crate::config::is_own;
 use crate::control::{Prefix, name};
 use crate::engine::{
-    Calls, Ear, Job, Link, Own, ReaderState, Shared, State, To, WriterState, bytes_of, failed,
-    own_name, payload_of, prefix,
+    Calls, Job, Link, Own, ReaderState, Shared, State, To, WriterState, bytes_of, failed, own_name,
+    payload_of, prefix,
 };
 use crate::format::{Announced, Attachment, Entity, ID_MAX, Kind, NodeName, TOKENS, Token, gid_of};
 use crate::role::{Half, Role, halves};
@@ -62,7 +62,7 @@ const HISTORY_WITHIN: Duration = Duration::from_secs(10);
 /// What is known of the nodes of rmw_zenoh, and what is shown to them.
 #[derive(Default)]
 pub(crate) struct Wire {
-    lookout: Option<Arc<Ear>>,
+    lookout: Option<Arc<ListenerSlot>>,
     found: VecDeque<Found>,
     sessions: HashMap<Prefix, Session>,
     entities: usize,
@@ -259,7 +259,7 @@ impl Wire {
         self.found.drain(..).collect()
     }
 
-    pub(crate) fn look_out(&mut self, ear: Arc<Ear>) {
+    pub(crate) fn look_out(&mut self, ear: Arc<ListenerSlot>) {
         self.lookout = Some(ear);
     }
 
