@@ -6,16 +6,13 @@ use std::path::Path;
 
 use tsuji_engine_abi::Asked;
 use tsuji_ros1::mapping::Mapping;
-use tsuji_ros1::uri::Uri;
+use tsuji_ros1::uri::{MASTER_DEFAULT, Uri};
 use tsuji_transport::{Error, ErrorKind, Result};
 
 /// What is taken of the environment, as nodes of ROS 1 have it.
 const MASTER: &str = "ROS_MASTER_URI";
 const IP: &str = "ROS_IP";
 const HOSTNAME: &str = "ROS_HOSTNAME";
-
-/// Where a master is if nobody says so.
-const MASTER_DEFAULT: &str = "http://localhost:11311";
 
 /// A mapping file longer than this is refused.
 const MAPPING_BYTES_MAX: u64 = 1 << 20;

@@ -52,11 +52,7 @@ impl Ros1Writer {
         shared.change(|state, calls| {
             if let Some((topic, _)) = core.topic() {
                 let all = state.subscribers.iter().filter(|it| it.topic == topic);
-                // A topic of two types has subscribers of one of them.
-                let is_of_type = |it: &Arc<crate::types::Message>| {
-                    core.message.as_ref().is_some_and(|own| Arc::ptr_eq(own, it))
-                };
-                all.filter(|it| is_of_type(&it.known)).for_each(|it| core.attach(it));
+                all.filter(|it| core.is_of(&it.known)).for_each(|it| core.attach(it));
             }
             // Its clients that are known already.
             let known = state.callers.iter();
@@ -300,7 +296,6 @@ impl Shared {
         let said = ParticipantEntitiesInfo::decode(said, distro);
         let said = said.map_err(|error| Error::new(ErrorKind::Invalid, "write").because(error))?;
         self.change(|state, _| {
-            state.nodes.clear();
             state.owners.clear();
             for node in said.nodes {
                 let name = match node.node_namespace.as_str() {
@@ -311,7 +306,6 @@ impl Shared {
                 let own = own.filter(|it| it.prefix() == self.prefix).map(|it| it.entity());
                 let own: Vec<Id> = own.collect();
                 state.owners.extend(own.into_iter().map(|it| (it, name.clone())));
-                state.nodes.insert(name);
             }
             state.is_due = true;
         });

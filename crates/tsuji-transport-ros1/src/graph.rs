@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use tsuji_core::{Qos, Reliability};
-use tsuji_engine::{Arrived, Guid};
+use tsuji_engine::{Arrived, Guid, ListenerSlot};
 use tsuji_msg::cdr::ByteOrder;
 use tsuji_ros::gid::{self, Distro};
 use tsuji_ros::graph_message::{GIDS_MAX, NodeEntitiesInfo, ParticipantEntitiesInfo};
@@ -17,7 +17,6 @@ use tsuji_ros::vendor::VendorId;
 use tsuji_transport::wire::{Found, FoundEndpoint, FoundParticipant, WireQos};
 use tsuji_transport::{Bytes, Gid};
 
-use crate::ear::Ear;
 use crate::role::{self, Named};
 
 /// Nodes that are taken note of, and endpoints of one. Beyond either others are not, which is warned of once.
@@ -56,9 +55,9 @@ struct Known {
 pub(crate) struct Graph {
     nodes: BTreeMap<String, RosNode>,
     found: VecDeque<Found>,
-    watcher: Option<Arc<Ear>>,
+    watcher: Option<Arc<ListenerSlot>>,
     /// Those to be called of nodes that changed, and the nodes that did.
-    listeners: Vec<(u64, Arc<Ear>, BTreeSet<Prefix>)>,
+    listeners: Vec<(u64, Arc<ListenerSlot>, BTreeSet<Prefix>)>,
     listeners_made: u64,
     is_warned: bool,
 }
@@ -113,7 +112,7 @@ fn prefix_of(name: &str, api: &str) -> Prefix {
 
 impl Graph {
     /// Calls this ear from now on when something was found.
-    pub(crate) fn watch(&mut self, ear: Arc<Ear>) {
+    pub(crate) fn watch(&mut self, ear: Arc<ListenerSlot>) {
         self.watcher = Some(ear);
     }
 
@@ -123,7 +122,7 @@ impl Graph {
     }
 
     /// A reader of what nodes there are, which is to be told of all.
-    pub(crate) fn listen(&mut self, ear: Arc<Ear>) -> u64 {
+    pub(crate) fn listen(&mut self, ear: Arc<ListenerSlot>) -> u64 {
         self.listeners_made += 1;
         let all = self.nodes.values().map(|it| it.prefix).collect();
         self.listeners.push((self.listeners_made, ear, all));
@@ -154,6 +153,11 @@ impl Graph {
 
     pub(crate) fn names(&self) -> impl Iterator<Item = (&String, &RosNode)> {
         self.nodes.iter()
+    }
+
+    /// Where a node is.
+    pub(crate) fn api_of(&self, node: &str) -> Option<&str> {
+        self.nodes.get(node).map(|it| it.api.as_str())
     }
 
     /// Takes note of a node that is there at this address, in place of one of its name at another. False if there are too many.
@@ -274,7 +278,7 @@ impl Graph {
     }
 
     /// Those to be called where something was found or changed, once the lock is released.
-    pub(crate) fn to_be_called(&self) -> Vec<Arc<Ear>> {
+    pub(crate) fn to_be_called(&self) -> Vec<Arc<ListenerSlot>> {
         let watcher = self.watcher.iter().filter(|_| !self.found.is_empty());
         let listeners = self.listeners.iter().filter(|(.., dirty)| !dirty.is_empty());
         watcher.chain(listeners.map(|(_, ear, _)| ear)).cloned().collect()
@@ -382,12 +386,13 @@ fn found_endpoints(
         user_data: user_data.clone(),
         qos,
     };
-    if what.is_service() {
-        let [requests, replies] = role::halves(named);
-        vec![endpoint(is_writer, requests), endpoint(!is_writer, replies)]
-    } else {
-        vec![endpoint(is_writer, role::of_topic(named))]
-    }
+    let names = match what.is_service() {
+        true => role::halves(named).map(Vec::from),
+        false => role::of_topic(named).map(|it| vec![it]),
+    };
+    // The first half of a service is that of requests.
+    let names = names.unwrap_or_default().into_iter().zip([is_writer, !is_writer]);
+    names.map(|(names, is_writer)| endpoint(is_writer, names)).collect()
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::buffer::spare_capacity;
-use tsuji_engine::{Arrived, Guid};
+use tsuji_engine::Guid;
 use tsuji_platform::poll::{Poll, Ready};
 use tsuji_ros1::header::{HEADER_BYTES_MAX, Header};
 use tsuji_ros1::http;
@@ -17,9 +17,9 @@ use tsuji_ros1::xmlrpc::{Call, Reply};
 use crate::SAMPLE_BYTES_MAX;
 use crate::converter::Converter;
 use crate::link::{OutLink, Room};
-use crate::service::{Pending, now_ns};
+use crate::service::Pending;
 use crate::state::{Calls, Pool, ReaderCore, Shared, Target, prepare};
-use crate::topic::{AGREE_WITHIN, is_reported};
+use crate::topic::{AGREE_WITHIN, HEADER_READ_BYTES};
 use crate::types::{Message, Service};
 
 const LISTENER: u64 = 0;
@@ -38,12 +38,6 @@ const TURN_BYTES: usize = 4 << 20;
 
 /// What is read at once, but for what is left of a large message.
 const READ_BYTES: usize = 64 << 10;
-
-/// What is read at once of a header.
-const HANDSHAKE_BYTES: usize = 4 << 10;
-
-/// A subscriber for which whoever keeps all has to wait may take nothing for so long; then its connection is ended.
-const STALLED_MAX: Duration = Duration::from_secs(10);
 
 /// A buffer that has grown further is given back once its message is taken.
 const KEPT_BYTES_MAX: usize = 16 << 20;
@@ -88,13 +82,26 @@ impl Connection {
         let before = usize::from(matches!(kind, ConnectionKind::Server { .. }));
         Self { link, kind, frames: Frames::new(before), converter: Converter::default() }
     }
+
+    /// How long it may be idle, where that is not for ever.
+    fn idle_until(&self) -> Option<Instant> {
+        match &self.kind {
+            ConnectionKind::Slave(slave) => Some(slave.since + IDLE_MAX),
+            _ => None,
+        }
+    }
+
+    /// True if it was for one request, which is answered.
+    fn is_over(&self) -> bool {
+        matches!(&self.kind, ConnectionKind::Slave(slave) if slave.is_closing)
+            && self.link.is_done()
+    }
 }
 
 /// A connection that has not said what it is for.
 struct Handshake {
     stream: TcpStream,
     received: Vec<u8>,
-    wanted: usize,
     until: Instant,
 }
 
@@ -199,6 +206,7 @@ pub(crate) fn run(shared: &Arc<Shared>, listener: &TcpListener) {
         connections: HashMap::new(),
         handshakes: HashMap::new(),
         scratch: vec![0; READ_BYTES],
+        due: None,
         is_warned: false,
     };
     let mut events = Vec::new();
@@ -243,25 +251,20 @@ struct Io<'a> {
     connections: HashMap<u64, Connection>,
     handshakes: HashMap<u64, Handshake>,
     scratch: Vec<u8>,
+    /// When something may have taken too long.
+    due: Option<Instant>,
     is_warned: bool,
 }
 
 impl Io<'_> {
+    /// What has to be over by then is looked for no later.
+    fn note_due(&mut self, until: Instant) {
+        self.due = Some(self.due.map_or(until, |it| it.min(until)));
+    }
+
     fn timeout(&self) -> Option<Duration> {
-        let now = Instant::now();
-        let handshakes = self.handshakes.values().map(|it| it.until);
-        let slaves = self.connections.values().filter_map(|it| match &it.kind {
-            ConnectionKind::Slave(slave) => Some(slave.since + IDLE_MAX),
-            _ => None,
-        });
-        let next = handshakes.chain(slaves).min();
-        let next = next.map(|it| it.saturating_duration_since(now) + Duration::from_millis(1));
-        let is_subscriber = |it: &&Connection| matches!(it.kind, ConnectionKind::Subscriber);
-        let mut subscribers = self.connections.values().filter(is_subscriber);
-        match subscribers.any(|it| it.link.is_full()) {
-            true => Some(next.map_or(STALLED_MAX, |it| it.min(STALLED_MAX))),
-            false => next,
-        }
+        let left = |it: Instant| it.saturating_duration_since(Instant::now());
+        self.due.map(|it| left(it) + Duration::from_millis(1))
     }
 
     fn add(&mut self, connection: Connection) {
@@ -297,35 +300,24 @@ impl Io<'_> {
             let key = self.shared.lock().new_key();
             if prepare(&stream).is_ok() && self.shared.poll.add(&stream, key).is_ok() {
                 let until = Instant::now() + AGREE_WITHIN;
-                let handshake = Handshake { stream, received: Vec::new(), wanted: 4, until };
+                self.note_due(until);
+                let handshake = Handshake { stream, received: Vec::new(), until };
                 self.handshakes.insert(key, handshake);
             }
         }
     }
 
+    /// Ends what has taken too long, where something may have.
     fn expire(&mut self) {
         let now = Instant::now();
-        self.handshakes.retain(|_, it| now < it.until);
-        let is_stalled = |it: &Connection| {
-            matches!(it.kind, ConnectionKind::Subscriber) && it.link.is_stalled(STALLED_MAX)
-        };
-        let stalled = self.connections.iter().filter(|(_, it)| is_stalled(it));
-        let stalled: Vec<u64> = stalled.map(|(key, _)| *key).collect();
-        for connection in
-            stalled.iter().filter_map(|it| self.connections.remove(it)).collect::<Vec<_>>()
-        {
-            tracing::warn!(
-                "ros1: a subscriber has taken nothing for {} s while all is kept for it; its connection is ended",
-                STALLED_MAX.as_secs()
-            );
-            self.end(connection, "it takes nothing");
+        if self.due.is_none_or(|it| now < it) {
+            return;
         }
-        self.connections.retain(|_, it| match &it.kind {
-            ConnectionKind::Slave(slave) => {
-                now < slave.since + IDLE_MAX && !(slave.is_closing && it.link.is_done())
-            }
-            _ => true,
-        });
+        self.handshakes.retain(|_, it| now < it.until);
+        self.connections.retain(|_, it| it.idle_until().is_none_or(|it| now < it));
+        let handshakes = self.handshakes.values().map(|it| it.until);
+        let idle = self.connections.values().filter_map(Connection::idle_until);
+        self.due = handshakes.chain(idle).min();
     }
 
     fn serve(&mut self, event: &Ready) {
@@ -341,6 +333,7 @@ impl Io<'_> {
             false => None,
         };
         match ended {
+            None if connection.is_over() => (),
             None => drop(self.connections.insert(event.key, connection)),
             Some(why) => self.end(connection, &why),
         }
@@ -351,8 +344,9 @@ impl Io<'_> {
         let Some(mut handshake) = self.handshakes.remove(&key) else { return };
         loop {
             let at = handshake.received.len();
+            let wanted = Header::wanted(&handshake.received);
             // As it comes, so that a length that lies takes no memory.
-            handshake.received.resize(handshake.wanted.min(at + HANDSHAKE_BYTES), 0);
+            handshake.received.resize(wanted.min(at + HEADER_READ_BYTES), 0);
             let read = handshake.stream.read(&mut handshake.received[at..]);
             handshake.received.truncate(at + read.as_ref().copied().unwrap_or(0));
             match read {
@@ -366,15 +360,12 @@ impl Io<'_> {
                 Err(_) => return,
             }
             let Some(first) = handshake.received.first_chunk::<4>() else { continue };
-            if handshake.received.len() < handshake.wanted {
-                continue;
-            }
             if first.iter().all(|it| it.is_ascii_uppercase() || *it == b' ') {
                 return self.add_slave(key, handshake);
             }
             match Header::take(&handshake.received) {
                 Ok(Some((header, _))) => return self.agree(handshake.stream, header),
-                Ok(None) => handshake.wanted = 4 + u32::from_le_bytes(*first) as usize,
+                Ok(None) => (),
                 Err(error) => {
                     tracing::warn!("ros1: a connection is refused: {error}");
                     return;
@@ -388,7 +379,9 @@ impl Io<'_> {
         let link = Arc::new(OutLink::new(stream, Arc::clone(&self.shared.poll), key));
         let slave = Slave { received, since: Instant::now(), is_closing: false };
         let mut connection = Connection::new(link, ConnectionKind::Slave(slave));
+        self.note_due(Instant::now() + IDLE_MAX);
         match self.read(&mut connection) {
+            Ok(()) if connection.is_over() => (),
             Ok(()) => drop(self.connections.insert(key, connection)),
             Err(why) => self.end(connection, &why),
         }
@@ -423,7 +416,8 @@ impl Io<'_> {
             ConnectionKind::Source { reader, guid, message, .. } => {
                 let mut is_new = false;
                 let mut take = |_: &[u8], frame: &[u8]| {
-                    is_new |= take_message(reader, *guid, message, converter, frame);
+                    let bytes = converter.to_cdr(message, frame);
+                    is_new |= reader.arrive(*guid, None, bytes, "a message is dropped");
                 };
                 let read = turn(|| frames.read(link.stream(), scratch, &mut take));
                 if is_new {
@@ -445,7 +439,7 @@ impl Io<'_> {
                         [0] => Err(format!("the server says: {}", String::from_utf8_lossy(frame))),
                         _ => converter.to_cdr(&service.response, frame),
                     };
-                    shared.take_reply(reader, *server, &service.name, number, reply);
+                    shared.take_reply(reader, *server, number, reply);
                 };
                 turn(|| frames.read(link.stream(), scratch, &mut take))
             }
@@ -480,41 +474,6 @@ fn turn(mut read: impl FnMut() -> Result<Option<usize>, String>) -> Result<(), S
         }
     }
     Ok(())
-}
-
-/// Puts a message of a publisher of ROS 1 where it is taken from. Answers whether it is news.
-fn take_message(
-    reader: &ReaderCore,
-    guid: Guid,
-    message: &Message,
-    converter: &Converter,
-    frame: &[u8],
-) -> bool {
-    let converted = converter.to_cdr(message, frame);
-    let mut endpoint = crate::lock(&reader.endpoint);
-    let bytes = match converted {
-        Ok(bytes) => bytes,
-        Err(why) => {
-            endpoint.refused += 1;
-            let refused = endpoint.refused;
-            drop(endpoint);
-            if is_reported(refused) {
-                let topic = reader.topic().map_or("", |(topic, _)| topic);
-                tracing::warn!(topic, refused, "ros1: a message is dropped: {why}");
-            }
-            return false;
-        }
-    };
-    let Some(number) = endpoint.next_number(guid) else { return false };
-    endpoint.arrived.push_back(Arrived {
-        writer: guid,
-        number,
-        source_ns: now_ns(),
-        is_headed: false,
-        related: None,
-        bytes,
-    });
-    true
 }
 
 impl Slave {

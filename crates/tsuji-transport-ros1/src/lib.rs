@@ -31,7 +31,6 @@ mod config;
 mod converter;
 pub use config::Ros1Config;
 
-mod ear;
 mod endpoint;
 mod graph;
 mod io;

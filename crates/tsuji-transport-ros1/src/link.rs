@@ -84,11 +84,6 @@ impl OutLink {
         WAITING_BYTES_MAX <= out.bytes && is_late()
     }
 
-    /// True if so much waits that whoever keeps all has to wait.
-    pub(crate) fn is_full(&self) -> bool {
-        WAITING_BYTES_MAX <= crate::lock(&self.out).bytes
-    }
-
     /// Ends the connection; whoever reads it learns of that.
     pub(crate) fn end(&self) {
         let _ = self.stream.shutdown(std::net::Shutdown::Both);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tsuji_engine::{EndpointSpec, EngineReader, EngineWriter, Guid, Listener, Watch};
+use tsuji_engine::{EndpointSpec, EngineReader, EngineWriter, Guid, Listener, ListenerSlot, Watch};
 use tsuji_platform::fork::Generation;
 use tsuji_platform::poll::{Poll, Waker};
 use tsuji_ros::gid;
@@ -16,10 +16,9 @@ use tsuji_transport::wire::Found;
 use tsuji_transport::{Error, ErrorKind, Result};
 
 use crate::config::Ros1Config;
-use crate::ear::Ear;
 use crate::endpoint::{Ros1Reader, Ros1Writer};
 use crate::graph::Prefix;
-use crate::registration::MARK;
+use crate::registration::{MARK, mark_of};
 use crate::state::Shared;
 use crate::types::Types;
 use crate::{io, registration};
@@ -49,7 +48,7 @@ impl Participant {
         listener.set_nonblocking(true).map_err(failed("listen"))?;
         let port = listener.local_addr().map_err(failed("listen"))?.port();
         let prefix = own_prefix(port);
-        let mark: String = prefix[2..].iter().map(|byte| format!("{byte:02x}")).collect();
+        let mark = mark_of(prefix);
         let api = match host.contains(':') {
             true => format!("http://[{host}]:{port}{MARK}{mark}/"),
             false => format!("http://{host}:{port}{MARK}{mark}/"),
@@ -125,7 +124,7 @@ impl tsuji_engine::Participant for Participant {
     }
 
     fn watch(&self, listener: &Arc<dyn Listener>) -> Result<Box<dyn Watch>> {
-        let ear = Arc::new(Ear::default());
+        let ear = Arc::new(ListenerSlot::default());
         ear.open(Arc::clone(listener));
         self.shared.lock().graph.watch(Arc::clone(&ear));
         Ok(Box::new(GraphWatch { shared: Arc::clone(&self.shared), ear }))
@@ -157,7 +156,7 @@ impl Drop for Participant {
 /// Watches who is there, until it is dropped.
 struct GraphWatch {
     shared: Arc<Shared>,
-    ear: Arc<Ear>,
+    ear: Arc<ListenerSlot>,
 }
 
 impl fmt::Debug for GraphWatch {

@@ -6,12 +6,11 @@ use std::process;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tsuji_engine::Guid;
 use tsuji_ros1::uri::Uri;
 use tsuji_ros1::xmlrpc::Value;
 
-use tsuji_engine::Guid;
-
-use crate::graph::{EndpointKey, other_half};
+use crate::graph::{EndpointKey, Prefix, other_half};
 use crate::role::Role;
 use crate::rpc::{self, Failure};
 use crate::state::{
@@ -33,6 +32,11 @@ pub(crate) const PUBLISHERS_MAX: usize = 1000;
 
 /// What of an address says that it is that of a process of tsuji, with whom nothing is spoken here.
 pub(crate) const MARK: &str = "/tsuji-";
+
+/// What follows that in the address of a participant, and no other is called.
+pub(crate) fn mark_of(prefix: Prefix) -> String {
+    prefix[2..].iter().map(|byte| format!("{byte:02x}")).collect()
+}
 
 /// Services that each node of ROS 1 has and nobody of ROS 2 can call.
 const OF_EVERY_NODE: [&str; 2] = ["/get_loggers", "/set_logger_level"];
@@ -217,7 +221,7 @@ impl Registrar<'_> {
             return Some(known.clone());
         }
         // Of two containers both may have the same process id.
-        let mark: String = self.shared.prefix[2..].iter().map(|it| format!("{it:02x}")).collect();
+        let mark = mark_of(self.shared.prefix);
         let names =
             [node.to_owned(), format!("{node}_{}", process::id()), format!("{node}_{mark}")];
         for name in names {

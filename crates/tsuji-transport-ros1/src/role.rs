@@ -1,6 +1,7 @@
 //! What endpoints of tsuji are to ROS 1, by the names that they have on a wire.
 
 use tsuji_engine::EndpointSpec;
+use tsuji_msg::TypeName;
 use tsuji_ros::gid::Distro;
 use tsuji_ros::graph_message;
 use tsuji_ros::names::{DdsTopic, DdsType};
@@ -34,6 +35,17 @@ pub(crate) struct Half {
     pub(crate) service: Named,
     /// What both halves say.
     pub(crate) end: ServiceEnd,
+}
+
+impl Role {
+    /// The name of the topic or the service.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Topic(named) => &named.name,
+            Self::Request(half) | Self::Reply(half) => &half.service.name,
+            Self::Nodes(_) | Self::Hidden => "",
+        }
+    }
 }
 
 impl Half {
@@ -89,27 +101,27 @@ fn is_hidden(role: &Role) -> bool {
     is_of_ros2 || named.name.split('/').any(|token| token.starts_with('_'))
 }
 
-/// The topics and types on a wire of the halves of a service: of requests, and of replies.
-pub(crate) fn halves(service: &Named) -> [(String, String); 2] {
+/// The topics and types on a wire of the halves of a service: of requests, and of replies. Nothing for a name that ROS 2 forbids.
+pub(crate) fn halves(service: &Named) -> Option<[(String, String); 2]> {
     let Named { name, type_name } = service;
-    let mangled = mangled(type_name);
-    [
-        (format!("rq{name}Request"), format!("{mangled}Request_")),
-        (format!("rr{name}Reply"), format!("{mangled}Response_")),
-    ]
+    let half = |topic: DdsTopic<'_>, ty: fn(TypeName) -> DdsType| {
+        Some((topic.mangle().ok()?, mangled(type_name, ty)))
+    };
+    Some([
+        half(DdsTopic::ServiceRequest(name), DdsType::ServiceRequest)?,
+        half(DdsTopic::ServiceReply(name), DdsType::ServiceResponse)?,
+    ])
 }
 
-/// The name of a topic and of its type on a wire.
-pub(crate) fn of_topic(topic: &Named) -> (String, String) {
-    (format!("rt{}", topic.name), mangled(&topic.type_name))
+/// The name of a topic and of its type on a wire. Nothing for a name that ROS 2 forbids.
+pub(crate) fn of_topic(topic: &Named) -> Option<(String, String)> {
+    let name = DdsTopic::Topic(&topic.name).mangle().ok()?;
+    Some((name, mangled(&topic.type_name, DdsType::Message)))
 }
 
-/// `std_msgs/msg/String` as `std_msgs::msg::dds_::String_`.
-fn mangled(type_name: &str) -> String {
-    match type_name.rsplit_once('/') {
-        Some((before, name)) => format!("{}::dds_::{name}_", before.replace('/', "::")),
-        None => type_name.to_owned(),
-    }
+/// A type whose name ROS 2 forbids is shown as it is, and fits nobody.
+fn mangled(type_name: &str, ty: fn(TypeName) -> DdsType) -> String {
+    type_name.parse().map_or_else(|_| DdsType::NotRos(type_name.to_owned()), ty).to_string()
 }
 
 #[cfg(test)]
@@ -127,12 +139,12 @@ mod tests {
     fn names_on_the_wire_say_what_an_endpoint_is() {
         let chatter =
             Named { name: "/chatter".to_owned(), type_name: "std_msgs/msg/String".to_owned() };
-        let (topic, type_name) = of_topic(&chatter);
+        let (topic, type_name) = of_topic(&chatter).unwrap();
         assert_eq!((&*topic, &*type_name), ("rt/chatter", "std_msgs::msg::dds_::String_"));
         assert_eq!(role(&topic, &type_name, ""), Role::Topic(chatter));
         let service =
             Named { name: "/add".to_owned(), type_name: "example_interfaces/srv/Add".to_owned() };
-        let [(asks, asked), (answers, answered)] = halves(&service);
+        let [(asks, asked), (answers, answered)] = halves(&service).unwrap();
         assert_eq!((&*asks, &*answers), ("rq/addRequest", "rr/addReply"));
         let Role::Request(half) = role(&asks, &asked, "clientid=7;") else { panic!("a request") };
         assert!(half.is_client() && half.service == service);

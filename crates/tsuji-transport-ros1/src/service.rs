@@ -8,7 +8,8 @@ use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use tsuji_engine::{Arrived, Guid, Related};
+use tsuji_engine::{Guid, Related};
+use tsuji_platform::deadline::DeadlineStream;
 use tsuji_ros1::header::Header;
 use tsuji_ros1::uri::Uri;
 use tsuji_ros1::xmlrpc::Value;
@@ -20,9 +21,9 @@ use crate::link::{OutLink, Room, framed};
 use crate::role::{Half, Role};
 use crate::rpc::{self, Failure};
 use crate::state::{
-    Caller, Calls, Progress, ReaderCore, Shared, State, Target, WriterCore, WriterLink,
+    Caller, Calls, ReaderCore, Shared, State, Target, WriterCore, WriterLink, is_reported,
 };
-use crate::topic::{AGREE_WITHIN, is_reported, read_header, write_header};
+use crate::topic::{AGREE_WITHIN, Accepted, read_header, write_header};
 use crate::types::{ANY, Service};
 
 /// How long a client of ROS 1 without a connection is still shown: most connect anew for each call.
@@ -85,9 +86,9 @@ impl WriterCore {
                 }
             }
             Err(why) => {
-                endpoint.refused += 1;
-                if is_reported(endpoint.refused) {
-                    let refused = endpoint.refused;
+                endpoint.outgoing.refused += 1;
+                let refused = endpoint.outgoing.refused;
+                if is_reported(refused) {
                     tracing::warn!(refused, "ros1: a request is not sent to ROS 1: {why}");
                 }
             }
@@ -183,12 +184,7 @@ impl State {
     /// A connection to a server has ended.
     pub(crate) fn lose_server(&mut self, target: &Target, key: u64, calls: &mut Calls) {
         let Target::Server(id, service, _) = target else { return };
-        let progress = self.targets.get(target).map(|it| &it.progress);
-        let Some(Progress::Connected(of, guid)) = progress else { return };
-        if *of != key {
-            return;
-        }
-        let guid = *guid;
+        let Some(guid) = self.connected_by(target, key) else { return };
         let mut unanswered = 0;
         if let Some(writer) = self.writers.get(id).cloned() {
             let link = crate::lock(&writer.endpoint).links.remove(&guid);
@@ -216,26 +212,14 @@ impl State {
 
 impl Shared {
     /// Answers a client of ROS 1 that has said this. Runs on a thread of its own.
-    pub(crate) fn accept_caller(&self, mut stream: TcpStream, header: &Header) {
+    pub(crate) fn accept_caller(&self, stream: TcpStream, header: &Header) {
         let name = header.get("service").unwrap_or_default();
-        let node = header.get("callerid").unwrap_or_default();
-        let (service, answered) = match self.agree_with_caller(header, name) {
-            Ok(it) => it,
-            Err(why) => {
-                tracing::warn!(service = name, node, "ros1: a client is refused: {why}");
-                let _ = write_header(&mut stream, &Header::refusal(&why));
-                return;
-            }
+        let agreed = self.agree_with_caller(header, name);
+        let Some(Accepted { stream, node, api, agreed: service }) =
+            self.accept(stream, header, name, agreed)
+        else {
+            return;
         };
-        if header.is_set("probe") {
-            let _ = write_header(&mut stream, &answered);
-            return;
-        }
-        let Some((node, api)) = self.introduce(node, &stream) else { return };
-        if write_header(&mut stream, &answered).is_err() || crate::state::prepare(&stream).is_err()
-        {
-            return;
-        }
         self.change(|state, calls| {
             let servers = state.servers_of(name);
             let Some(Role::Request(half)) = servers.first().map(|(it, _)| it.role.clone()) else {
@@ -269,7 +253,7 @@ impl Shared {
             let key = state.new_key();
             let link = Arc::new(OutLink::new(stream, Arc::clone(&self.poll), key));
             let kind = ConnectionKind::Caller { client: guid, name: name.to_owned(), service };
-            Self::adopt(state, Connection::new(link, kind));
+            state.new_connections.push(Connection::new(link, kind));
         });
     }
 
@@ -329,19 +313,14 @@ impl Shared {
             if PENDING_MAX <= caller.pending.len() {
                 return Some(format!("more than {PENDING_MAX} requests wait for an answer"));
             }
-            // Its numbers go on where it had left.
-            let Some(number) = crate::lock(&reader.endpoint).next_number(client) else {
+            let related = Some(Related { name: replies, number: 0 });
+            // Nobody takes and answers it before its number is noted: that needs the lock that is held here.
+            let arrived = crate::lock(&reader.endpoint).arrive(client, related, bytes);
+            let Some(number) = arrived else {
                 return Some("it is not known here".to_owned());
             };
             caller.pending.insert(number, Arc::clone(link));
-            calls.new_messages.push(reader.push(Arrived {
-                writer: client,
-                number,
-                source_ns: now_ns(),
-                is_headed: false,
-                related: Some(Related { name: replies, number: 0 }),
-                bytes,
-            }));
+            calls.new_messages.push(Arc::clone(&reader.ear));
             None
         });
         if let Some(why) = refused {
@@ -410,7 +389,7 @@ impl Shared {
                 service: Arc::clone(service),
                 pending,
             };
-            Self::adopt(state, Connection::new(link, kind));
+            state.new_connections.push(Connection::new(link, kind));
         });
     }
 
@@ -434,8 +413,7 @@ impl Shared {
             let here = format!("{} has {} here", service.name, service.md5);
             return Err(Failure::Other(format!("its MD5 sum is {md5}, and {here}")));
         }
-        stream.set_read_timeout(None).map_err(|error| Failure::Other(error.to_string()))?;
-        crate::state::prepare(&stream).map_err(|error| Failure::Other(error.to_string()))?;
+        crate::state::prepare(&stream)?;
         Ok(stream)
     }
 
@@ -453,16 +431,12 @@ impl Shared {
             .unwrap_or_default()
             .parse()
             .map_err(|error| Failure::Other(format!("{error}")))?;
-        let failed = |error: std::io::Error| match error.kind() {
-            std::io::ErrorKind::ConnectionRefused => Failure::Refused(error.to_string()),
-            _ => Failure::Other(error.to_string()),
-        };
-        let mut stream = rpc::connect(&uri.host, uri.port, AGREE_WITHIN).map_err(failed)?;
+        let mut stream = DeadlineStream::connect(&uri.host, uri.port, AGREE_WITHIN, AGREE_WITHIN)?;
         write_header(&mut stream, header).map_err(Failure::Other)?;
         let said = read_header(&mut stream).map_err(Failure::Other)?;
         match said.get("error") {
             Some(error) => Err(Failure::Other(format!("it says: {error}"))),
-            None => Ok((stream, said)),
+            None => Ok((stream.into_inner(), said)),
         }
     }
 
@@ -490,43 +464,14 @@ impl Shared {
         &self,
         reader: &ReaderCore,
         server: Guid,
-        service: &str,
         number: i64,
         reply: std::result::Result<Bytes, String>,
     ) {
-        let refuse = |why: &str| {
-            let mut endpoint = crate::lock(&reader.endpoint);
-            endpoint.refused += 1;
-            let refused = endpoint.refused;
-            drop(endpoint);
-            if is_reported(refused) {
-                tracing::warn!(service, refused, "ros1: a call has no answer: {why}");
-            }
-        };
-        let bytes = match reply {
-            Ok(bytes) => bytes,
-            Err(why) => return refuse(&why),
-        };
         let related = Some(Related { name: self.own_name(reader.id), number });
-        let mut endpoint = crate::lock(&reader.endpoint);
-        let Some(count) = endpoint.next_number(server) else { return };
-        endpoint.arrived.push_back(Arrived {
-            writer: server,
-            number: count,
-            source_ns: now_ns(),
-            is_headed: false,
-            related,
-            bytes,
-        });
-        drop(endpoint);
-        reader.ear.data_available();
+        if reader.arrive(server, related, reply, "a call has no answer") {
+            reader.ear.data_available();
+        }
     }
-}
-
-/// ROS 1 does not say when a message was sent, so it is taken to be sent when it comes.
-pub(crate) fn now_ns() -> i64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    now.ok().and_then(|it| i64::try_from(it.as_nanos()).ok()).unwrap_or_default()
 }
 
 /// A client of ROS 1, which a reply is sent to by the connection that its request came by.

@@ -7,14 +7,13 @@ use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::net::TcpStream;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use tsuji_engine::{Arrived, Guid};
+use tsuji_engine::{Arrived, Guid, ListenerSlot, Related};
 use tsuji_platform::poll::{Poll, Waker};
 use tsuji_ros1::uri::Uri;
 use tsuji_transport::Bytes;
 
-use crate::ear::Ear;
 use crate::graph::{Graph, Prefix};
 use crate::link::{Frame, OutLink, Room};
 use crate::role::Role;
@@ -54,8 +53,7 @@ pub(crate) struct State {
     connections_made: u64,
     pub(crate) writers: HashMap<Id, Arc<WriterCore>>,
     pub(crate) readers: HashMap<Id, Arc<ReaderCore>>,
-    /// The nodes of this process by their full names, and which of them has an endpoint.
-    pub(crate) nodes: BTreeSet<String>,
+    /// Which node of this process has an endpoint, by its full name.
     pub(crate) owners: HashMap<Id, String>,
     pub(crate) graph: Graph,
     /// The addresses of the publishers of topics that are subscribed to, as the master says.
@@ -179,7 +177,7 @@ pub(crate) struct Caller {
 pub(crate) struct WriterCore {
     pub(crate) id: Id,
     pub(crate) role: Role,
-    pub(crate) ear: Arc<Ear>,
+    pub(crate) ear: Arc<ListenerSlot>,
     /// Of a topic.
     pub(crate) message: Option<Arc<Message>>,
     /// Of a half of a service.
@@ -196,6 +194,12 @@ pub(crate) struct WriterEndpoint {
     /// As CDR, with their numbers.
     pub(crate) kept: VecDeque<(i64, Bytes)>,
     pub(crate) links: HashMap<Guid, WriterLink>,
+    pub(crate) outgoing: Outgoing,
+}
+
+/// What becomes of the messages of a writer.
+#[derive(Default)]
+pub(crate) struct Outgoing {
     /// Messages that were sent before, whose memory may be free again.
     pub(crate) sent: VecDeque<Frame>,
     pub(crate) dropped: u64,
@@ -203,7 +207,6 @@ pub(crate) struct WriterEndpoint {
     pub(crate) refused: u64,
 }
 
-#[derive(Clone)]
 pub(crate) struct WriterLink {
     pub(crate) out: Option<Arc<OutLink>>,
     pub(crate) message: Option<Arc<Message>>,
@@ -215,7 +218,7 @@ pub(crate) struct WriterLink {
 pub(crate) struct ReaderCore {
     pub(crate) id: Id,
     pub(crate) role: Role,
-    pub(crate) ear: Arc<Ear>,
+    pub(crate) ear: Arc<ListenerSlot>,
     pub(crate) message: Option<Arc<Message>>,
     pub(crate) service: Option<Arc<Service>>,
     pub(crate) endpoint: Mutex<ReaderEndpoint>,
@@ -234,8 +237,8 @@ pub(crate) struct ReaderEndpoint {
 /// Whose listeners are to be called once the lock is released.
 #[derive(Default)]
 pub(crate) struct Calls {
-    pub(crate) matched: Vec<Arc<Ear>>,
-    pub(crate) new_messages: Vec<Arc<Ear>>,
+    pub(crate) matched: Vec<Arc<ListenerSlot>>,
+    pub(crate) new_messages: Vec<Arc<ListenerSlot>>,
 }
 
 impl Calls {
@@ -249,8 +252,13 @@ impl Calls {
 const COUNTS_MAX: usize = 4096;
 
 impl ReaderEndpoint {
-    /// The number of the next message of a writer; nothing where it does not match.
-    pub(crate) fn next_number(&mut self, writer: Guid) -> Option<i64> {
+    /// Puts a message where it is taken from, and answers its number; nothing where its writer does not match.
+    pub(crate) fn arrive(
+        &mut self,
+        writer: Guid,
+        related: Option<Related>,
+        bytes: Bytes,
+    ) -> Option<i64> {
         if !self.sources.contains(&writer) {
             return None;
         }
@@ -260,16 +268,47 @@ impl ReaderEndpoint {
         }
         let count = self.counts.entry(writer).or_default();
         *count += 1;
-        Some(*count)
+        let number = *count;
+        // ROS 1 does not say when a message was sent, so it is taken to be sent when it comes.
+        let source_ns = wall_ns();
+        let is_headed = false;
+        self.arrived.push_back(Arrived { writer, number, source_ns, is_headed, related, bytes });
+        Some(number)
     }
 }
 
 impl ReaderCore {
-    /// Puts a message where it is taken from. Answers whom to call.
-    pub(crate) fn push(&self, arrived: Arrived) -> Arc<Ear> {
-        crate::lock(&self.endpoint).arrived.push_back(arrived);
-        Arc::clone(&self.ear)
+    /// The same of what may be no message, which is counted and told. Answers whether it is one.
+    pub(crate) fn arrive(
+        &self,
+        writer: Guid,
+        related: Option<Related>,
+        message: Result<Bytes, String>,
+        what: &str,
+    ) -> bool {
+        let mut endpoint = crate::lock(&self.endpoint);
+        let why = match message {
+            Ok(bytes) => return endpoint.arrive(writer, related, bytes).is_some(),
+            Err(why) => why,
+        };
+        endpoint.refused += 1;
+        let refused = endpoint.refused;
+        drop(endpoint);
+        if is_reported(refused) {
+            tracing::warn!(name = self.role.name(), refused, "ros1: {what}: {why}");
+        }
+        false
     }
+}
+
+fn wall_ns() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.ok().and_then(|it| i64::try_from(it.as_nanos()).ok()).unwrap_or_default()
+}
+
+/// True for the first and then for each tenfold.
+pub(crate) fn is_reported(count: u64) -> bool {
+    count != 0 && 10_u64.pow(count.ilog10()) == count
 }
 
 impl Shared {
@@ -368,11 +407,6 @@ impl Shared {
             state.service_types.retain(|_, it| !it.is_asked);
         }
     }
-
-    /// Takes over a connection whose ends have agreed.
-    pub(crate) fn adopt(state: &mut State, connection: crate::io::Connection) {
-        state.new_connections.push(connection);
-    }
 }
 
 impl State {
@@ -408,6 +442,14 @@ impl State {
         state.progress = Progress::Due(Instant::now() + state.delay);
         state.delay = (state.delay * 2).min(RETRY_MAX);
         self.is_due = true;
+    }
+
+    /// The name of the endpoint at the other end of this connection, if that is the one that a target has.
+    pub(crate) fn connected_by(&self, target: &Target, key: u64) -> Option<Guid> {
+        match self.targets.get(target)?.progress {
+            Progress::Connected(of, guid) if of == key => Some(guid),
+            _ => None,
+        }
     }
 
     /// A connection is there.

@@ -3,9 +3,10 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tsuji_engine::Guid;
+use tsuji_platform::deadline::DeadlineStream;
 use tsuji_ros1::header::Header;
 use tsuji_ros1::uri::Uri;
 use tsuji_ros1::xmlrpc::Value;
@@ -17,13 +18,19 @@ use crate::link::{Frame, OutLink, framed_in};
 use crate::role::Role;
 use crate::rpc::{self, Failure};
 use crate::state::{
-    Calls, Id, ReaderCore, Shared, State, Subscriber, Target, WriterCore, WriterEndpoint,
-    WriterLink,
+    Calls, Id, Outgoing, ReaderCore, Shared, State, Subscriber, Target, WriterCore, WriterEndpoint,
+    WriterLink, is_reported,
 };
 use crate::types::{ANY, Message};
 
 /// How long the ends of a connection have to agree.
 pub(crate) const AGREE_WITHIN: Duration = Duration::from_secs(5);
+
+/// A subscriber for which whoever keeps all has to wait may take nothing for so long; then its connection is ended.
+const STALLED_MAX: Duration = Duration::from_secs(10);
+
+/// What is read at once of a header.
+pub(crate) const HEADER_READ_BYTES: usize = 4 << 10;
 
 impl WriterCore {
     /// The topic, of a writer of one that ROS 1 can know.
@@ -34,64 +41,83 @@ impl WriterCore {
         }
     }
 
+    /// Whether it writes messages of this type: a topic of two types has subscribers of one of them.
+    pub(crate) fn is_of(&self, message: &Arc<Message>) -> bool {
+        self.message.as_ref().is_some_and(|it| Arc::ptr_eq(it, message))
+    }
+
     /// Sends a message to all subscribers that are connected.
     pub(crate) fn publish(&self, bytes: &Bytes) -> Result<()> {
         let mut endpoint = crate::lock(&self.endpoint);
-        let outs = || endpoint.links.values().filter_map(|it| it.out.as_ref());
-        if outs().any(|it| !it.has_room(self.room)) {
-            let error = Error::new(ErrorKind::Busy, "write");
-            return Err(error.about("a subscriber of ROS 1 does not take what it is sent"));
-        }
-        endpoint.written += 1;
-        let number = endpoint.written;
+        self.make_room(&endpoint)?;
+        let WriterEndpoint { written, kept, links, outgoing } = &mut *endpoint;
+        *written += 1;
+        let number = *written;
         if self.kept_max != 0 {
-            endpoint.kept.push_back((number, bytes.clone()));
-            while self.kept_max < endpoint.kept.len() {
-                endpoint.kept.pop_front();
+            kept.push_back((number, bytes.clone()));
+            while self.kept_max < kept.len() {
+                kept.pop_front();
             }
         }
-        let mut converted: Vec<(Arc<Message>, Option<Frame>)> = Vec::new();
-        let links: Vec<WriterLink> = endpoint.links.values().cloned().collect();
-        for WriterLink { out, message, .. } in links {
+        let mut converted: Vec<(&Arc<Message>, Option<Frame>)> = Vec::new();
+        for WriterLink { out, message, .. } in links.values() {
             let (Some(out), Some(message)) = (out, message) else { continue };
-            let known = converted.iter().find(|(it, _)| Arc::ptr_eq(it, &message));
+            let known = converted.iter().find(|(it, _)| Arc::ptr_eq(it, message));
             let frame = match known {
                 Some((_, frame)) => frame.clone(),
                 None => {
-                    let frame = self.frame(&mut endpoint, &message, number, bytes);
+                    let frame = self.frame(outgoing, message, number, bytes);
                     converted.push((message, frame.clone()));
                     frame
                 }
             };
             let Some(frame) = frame else { continue };
-            endpoint.dropped += out.send(frame, self.room) as u64;
+            outgoing.dropped += out.send(frame, self.room) as u64;
         }
-        self.tell_dropped(&mut endpoint);
+        self.tell_dropped(outgoing);
         Ok(())
+    }
+
+    /// Busy while a subscriber for which all is kept has too much waiting. One that takes nothing is not waited for without end.
+    fn make_room(&self, endpoint: &WriterEndpoint) -> Result<()> {
+        let outs = endpoint.links.values().filter_map(|it| it.out.as_ref());
+        let mut full = outs.filter(|it| !it.has_room(self.room)).peekable();
+        if full.peek().is_none() {
+            return Ok(());
+        }
+        for stalled in full.filter(|it| it.is_stalled(STALLED_MAX)) {
+            tracing::warn!(
+                topic = self.role.name(),
+                "ros1: a subscriber has taken nothing for {} s while all is kept for it; its connection is ended",
+                STALLED_MAX.as_secs()
+            );
+            stalled.end();
+        }
+        let error = Error::new(ErrorKind::Busy, "write");
+        Err(error.about("a subscriber of ROS 1 does not take what it is sent"))
     }
 
     fn frame(
         &self,
-        endpoint: &mut WriterEndpoint,
+        outgoing: &mut Outgoing,
         message: &Message,
         number: i64,
         bytes: &Bytes,
     ) -> Option<Frame> {
         // The field of ROS 1 wraps.
         let sequence = number as u32;
-        let frame = framed_in(endpoint.used(), |out| {
+        let frame = framed_in(outgoing.used(), |out| {
             out.reserve(bytes.len());
             message.plan.to_ros1(bytes, sequence, out).map_err(|error| error.to_string())
         });
         match frame {
-            Ok(frame) => Some(endpoint.keep(Arc::new(frame))),
+            Ok(frame) => Some(outgoing.keep(Arc::new(frame))),
             Err(why) => {
-                endpoint.refused += 1;
-                if is_reported(endpoint.refused) {
-                    let topic = self.topic().map_or("", |(topic, _)| topic);
+                outgoing.refused += 1;
+                if is_reported(outgoing.refused) {
                     tracing::warn!(
-                        topic,
-                        refused = endpoint.refused,
+                        topic = self.role.name(),
+                        refused = outgoing.refused,
                         "ros1: a message is not sent to nodes of ROS 1: {why}"
                     );
                 }
@@ -100,14 +126,13 @@ impl WriterCore {
         }
     }
 
-    fn tell_dropped(&self, endpoint: &mut WriterEndpoint) {
-        let told = endpoint.dropped_told;
-        if told < endpoint.dropped && (told == 0 || told.saturating_mul(10) <= endpoint.dropped) {
-            endpoint.dropped_told = endpoint.dropped;
-            let topic = self.topic().map_or("", |(topic, _)| topic);
+    fn tell_dropped(&self, outgoing: &mut Outgoing) {
+        let told = outgoing.dropped_told;
+        if told < outgoing.dropped && (told == 0 || told.saturating_mul(10) <= outgoing.dropped) {
+            outgoing.dropped_told = outgoing.dropped;
             tracing::warn!(
-                topic,
-                dropped = endpoint.dropped,
+                topic = self.role.name(),
+                dropped = outgoing.dropped,
                 "ros1: a subscriber of ROS 1 does not keep up; the oldest messages are displaced"
             );
         }
@@ -116,10 +141,10 @@ impl WriterCore {
     /// Sends to a subscriber from now on, beginning with what is kept for late joiners.
     pub(crate) fn attach(&self, subscriber: &Subscriber) {
         let mut endpoint = crate::lock(&self.endpoint);
-        let kept: Vec<(i64, Bytes)> = endpoint.kept.iter().cloned().collect();
-        for (number, bytes) in kept {
-            if let Some(frame) = self.frame(&mut endpoint, &subscriber.message, number, &bytes) {
-                endpoint.dropped += subscriber.link.send(frame, self.room) as u64;
+        let WriterEndpoint { kept, links, outgoing, .. } = &mut *endpoint;
+        for (number, bytes) in kept.iter() {
+            if let Some(frame) = self.frame(outgoing, &subscriber.message, *number, bytes) {
+                outgoing.dropped += subscriber.link.send(frame, self.room) as u64;
             }
         }
         let link = WriterLink {
@@ -127,7 +152,7 @@ impl WriterCore {
             message: Some(Arc::clone(&subscriber.message)),
             pending: Arc::default(),
         };
-        endpoint.links.insert(subscriber.guid, link);
+        links.insert(subscriber.guid, link);
     }
 
     /// Sends to this connection no more. Answers whether it did.
@@ -146,7 +171,7 @@ impl WriterCore {
 const SENT_MAX: usize = 2;
 const SENT_BYTES_MAX: usize = 16 << 20;
 
-impl WriterEndpoint {
+impl Outgoing {
     /// Memory of a message that all have been sent, if there is some.
     fn used(&mut self) -> Vec<u8> {
         let at = self.sent.iter().position(|it| Arc::strong_count(it) == 1);
@@ -163,11 +188,6 @@ impl WriterEndpoint {
         }
         frame
     }
-}
-
-/// True for the first and then for each tenfold.
-pub(crate) fn is_reported(count: u64) -> bool {
-    count != 0 && 10_u64.pow(count.ilog10()) == count
 }
 
 impl ReaderCore {
@@ -214,12 +234,7 @@ impl State {
     /// A connection to a publisher has ended.
     pub(crate) fn lose_source(&mut self, target: &Target, key: u64, calls: &mut Calls) {
         let Target::Publisher(id, api) = target else { return };
-        let progress = self.targets.get(target).map(|it| &it.progress);
-        let Some(crate::state::Progress::Connected(of, guid)) = progress else { return };
-        if *of != key {
-            return;
-        }
-        let guid = *guid;
+        let Some(guid) = self.connected_by(target, key) else { return };
         if let Some(reader) = self.readers.get(id) {
             crate::lock(&reader.endpoint).sources.remove(&guid);
             calls.matched.push(Arc::clone(&reader.ear));
@@ -231,92 +246,72 @@ impl State {
     }
 }
 
-/// Reads the header that the other end begins with.
-pub(crate) fn read_header(stream: &mut TcpStream) -> std::result::Result<Header, String> {
-    let deadline = Instant::now() + AGREE_WITHIN;
-    let (mut received, mut wanted) = (Vec::new(), 4);
+/// A connection on which both ends are to agree in time.
+pub(crate) fn agreeing(stream: TcpStream) -> std::io::Result<DeadlineStream> {
+    DeadlineStream::new(stream, AGREE_WITHIN)
+}
+
+/// Reads the header that the other end begins with, and no byte more: what follows is messages.
+pub(crate) fn read_header(stream: &mut DeadlineStream) -> std::result::Result<Header, String> {
+    let mut received = Vec::new();
     loop {
-        // No byte too many: what follows is messages.
-        let at = received.len();
-        // As it comes, so that a length that lies takes no memory.
-        received.resize(wanted.min(at + 4096), 0);
-        let left = deadline.saturating_duration_since(Instant::now());
-        let left = left.max(Duration::from_millis(1));
-        stream.set_read_timeout(Some(left)).map_err(|error| error.to_string())?;
-        let read = stream.read(&mut received[at..]);
-        let length = match read {
-            Ok(0) => return Err("it has ended the connection".to_owned()),
-            Ok(length) => length,
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => 0,
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
-                return Err(format!("no header within {} s", AGREE_WITHIN.as_secs()));
-            }
-            Err(error) => return Err(error.to_string()),
-        };
-        received.truncate(at + length);
-        if deadline <= Instant::now() {
-            return Err(format!("no header within {} s", AGREE_WITHIN.as_secs()));
-        }
-        if received.len() < wanted {
-            continue;
-        }
         if let Some((header, _)) = Header::take(&received).map_err(|error| error.to_string())? {
             return Ok(header);
         }
-        if let Some(length) = received.first_chunk() {
-            wanted = 4 + u32::from_le_bytes(*length) as usize;
+        let at = received.len();
+        // As it comes, so that a length that lies takes no memory.
+        received.resize(Header::wanted(&received).min(at + HEADER_READ_BYTES), 0);
+        let length = stream.read(&mut received[at..]).map_err(|error| error.to_string())?;
+        if length == 0 {
+            return Err("it has ended the connection".to_owned());
         }
+        received.truncate(at + length);
     }
 }
 
-/// Writes a header, for at most [`AGREE_WITHIN`].
+/// Writes a header.
 pub(crate) fn write_header(
-    stream: &mut TcpStream,
+    stream: &mut DeadlineStream,
     header: &Header,
 ) -> std::result::Result<(), String> {
-    let told = |error: std::io::Error| error.to_string();
-    stream.set_nonblocking(false).map_err(told)?;
-    stream.set_write_timeout(Some(AGREE_WITHIN)).map_err(told)?;
-    stream.write_all(&header.encode()).map_err(told)
+    stream.write_all(&header.encode()).map_err(|error| error.to_string())
+}
+
+/// The type of a topic here, and as both ends of a connection have agreed.
+type AgreedTypes = (Arc<Message>, Arc<Message>);
+
+/// Who has connected to here, what it is called and where, and what both ends have agreed on.
+pub(crate) struct Accepted<T> {
+    pub(crate) stream: TcpStream,
+    pub(crate) node: String,
+    pub(crate) api: String,
+    pub(crate) agreed: T,
 }
 
 impl Shared {
     /// Answers a subscriber of ROS 1 that has said this. Runs on a thread of its own.
-    pub(crate) fn accept_subscriber(&self, mut stream: TcpStream, header: &Header) {
+    pub(crate) fn accept_subscriber(&self, stream: TcpStream, header: &Header) {
+        let topic = header.get("topic").unwrap_or_default();
         let agreed = self.agree_with_subscriber(header);
-        let (topic, node) = (header.get("topic"), header.get("callerid"));
-        let (topic, node) = (topic.unwrap_or_default(), node.unwrap_or_default());
-        let (known, message, answer) = match agreed {
-            Ok(it) => it,
-            Err(why) => {
-                tracing::warn!(topic, node, "ros1: a subscriber is refused: {why}");
-                let _ = write_header(&mut stream, &Header::refusal(&why));
-                return;
-            }
-        };
-        let Some((name, api)) = self.introduce(node, &stream) else { return };
-        if write_header(&mut stream, &answer).is_err() || crate::state::prepare(&stream).is_err() {
+        let Some(Accepted { stream, node, api, agreed }) =
+            self.accept(stream, header, topic, agreed)
+        else {
             return;
-        }
+        };
+        let (known, message) = agreed;
         self.change(|state, calls| {
             let mut writers = state.writers_of(topic);
-            // A topic of two types has subscribers of one of them.
-            writers.retain(|it| it.message.as_ref().is_some_and(|it| Arc::ptr_eq(it, &known)));
-            let ty = writers.first().and_then(|it| match &it.role {
-                Role::Topic(named) => Some(named.type_name.clone()),
-                _ => None,
-            });
-            let Some(ty) = ty.filter(|_| !state.is_leaving) else { return };
-            if !state.meet_node(&name, &api, None) {
+            writers.retain(|it| it.is_of(&known));
+            if writers.is_empty() || state.is_leaving || !state.meet_node(&node, &api, None) {
                 return;
             }
-            let what = EndpointKey::Subscribes(topic.to_owned());
-            let Some(guid) = state.graph.add(&name, what, &ty) else { return };
+            let key = EndpointKey::Subscribes(topic.to_owned());
+            let Some(guid) = state.graph.add(&node, key, &known.ros2_name()) else { return };
             let key = state.new_key();
             let link = Arc::new(OutLink::new(stream, Arc::clone(&self.poll), key));
             let subscriber = Subscriber {
                 topic: topic.to_owned(),
-                node: name.clone(),
+                node,
                 guid,
                 link: Arc::clone(&link),
                 known,
@@ -327,7 +322,7 @@ impl Shared {
             let before: Vec<u64> = before.map(|it| it.link.key()).collect();
             state.to_close.extend(before);
             // Before anything is sent: what is sent watches for room.
-            Self::adopt(state, Connection::new(link, ConnectionKind::Subscriber));
+            state.new_connections.push(Connection::new(link, ConnectionKind::Subscriber));
             for writer in writers {
                 writer.attach(&subscriber);
                 calls.matched.push(Arc::clone(&writer.ear));
@@ -340,7 +335,7 @@ impl Shared {
     fn agree_with_subscriber(
         &self,
         header: &Header,
-    ) -> std::result::Result<(Arc<Message>, Arc<Message>, Header), String> {
+    ) -> std::result::Result<(AgreedTypes, Header), String> {
         let topic = header.get("topic").unwrap_or_default();
         let md5 = header.get("md5sum").ok_or("its header has no md5sum")?;
         let writers = self.lock().writers_of(topic);
@@ -362,24 +357,54 @@ impl Shared {
             ("topic", topic),
             ("type", message.ros1.name()),
         ]);
-        Ok((Arc::clone(known), message, answer))
+        Ok(((Arc::clone(known), message), answer))
     }
 
-    /// The name and the address of a node that has connected to here; nothing for one that says no name.
-    pub(crate) fn introduce(&self, node: &str, stream: &TcpStream) -> Option<(String, String)> {
+    /// Answers whoever has said this to a topic or service of here: with what was agreed, or why not. Nothing where that is all
+    /// that is to be said.
+    pub(crate) fn accept<T>(
+        &self,
+        stream: TcpStream,
+        header: &Header,
+        name: &str,
+        agreed: std::result::Result<(T, Header), String>,
+    ) -> Option<Accepted<T>> {
+        let node = header.get("callerid").unwrap_or_default();
+        let mut stream = agreeing(stream).ok()?;
+        let (agreed, answer) = match agreed {
+            Ok(it) => it,
+            Err(why) => {
+                tracing::warn!(name, node, "ros1: a connection is refused: {why}");
+                let _ = write_header(&mut stream, &Header::refusal(&why));
+                return None;
+            }
+        };
+        if header.is_set("probe") {
+            let _ = write_header(&mut stream, &answer);
+            return None;
+        }
         if !node.starts_with('/') {
             tracing::warn!(node, "ros1: a connection without the name of a node is refused");
             return None;
         }
-        if let Some((_, known)) = self.lock().graph.names().find(|(name, _)| *name == node) {
-            return Some((node.to_owned(), known.api.clone()));
+        let api = self.api_of(node, stream.get_ref());
+        write_header(&mut stream, &answer).ok()?;
+        let stream = stream.into_inner();
+        crate::state::prepare(&stream).ok()?;
+        Some(Accepted { stream, node: node.to_owned(), api, agreed })
+    }
+
+    /// The address of a node that has connected to here.
+    fn api_of(&self, node: &str, stream: &TcpStream) -> String {
+        if let Some(known) = self.lock().graph.api_of(node) {
+            return known.to_owned();
         }
         let asked = vec![Value::from(self.caller()), Value::from(node)];
         let api = rpc::call(&self.master, "lookupNode", asked);
         let api = api.ok().and_then(|it| it.as_str().map(str::to_owned));
         // The master may not know it, or have ended.
         let from = || stream.peer_addr().map_or_else(|_| "?".to_owned(), |it| it.ip().to_string());
-        Some((node.to_owned(), api.unwrap_or_else(|| format!("http://{}:0/", from()))))
+        api.unwrap_or_else(|| format!("http://{}:0/", from()))
     }
 
     /// The name that this process has where no node of it speaks.
@@ -430,11 +455,7 @@ impl Shared {
         else {
             return Err(other("it offers no TCPROS".to_owned()));
         };
-        let failed = |error: std::io::Error| match error.kind() {
-            std::io::ErrorKind::ConnectionRefused => Failure::Refused(error.to_string()),
-            _ => Failure::Other(error.to_string()),
-        };
-        let mut stream = rpc::connect(host, port, AGREE_WITHIN).map_err(failed)?;
+        let mut stream = DeadlineStream::connect(host, port, AGREE_WITHIN, AGREE_WITHIN)?;
         // Any sum: whether messages can be converted is decided by the publisher's definition.
         let header = Header::new([
             ("callerid", caller.as_str()),
@@ -454,7 +475,7 @@ impl Shared {
         let ty = said.get("type");
         let message = self.types.message_of_peer(known, ty, md5, definition).map_err(other)?;
         let node = said.get("callerid").unwrap_or_default().to_owned();
-        Ok((stream, node, message))
+        Ok((stream.into_inner(), node, message))
     }
 
     fn adopt_publisher(
@@ -466,7 +487,7 @@ impl Shared {
         message: Arc<Message>,
     ) {
         let Target::Publisher(id, api) = target else { return };
-        let is_known = self.lock().graph.names().any(|(name, it)| name == node && it.api == *api);
+        let is_known = self.lock().graph.api_of(node) == Some(api);
         let pid = if is_known { None } else { self.pid_of(api) };
         if let Err(error) = crate::state::prepare(&stream) {
             self.change(|state, _| state.failed(target, &error.to_string(), true));
@@ -499,7 +520,7 @@ impl Shared {
             calls.matched.push(Arc::clone(&reader.ear));
             let link = Arc::new(OutLink::new(stream, Arc::clone(&self.poll), key));
             let kind = ConnectionKind::Source { target: target.clone(), reader, guid, message };
-            Self::adopt(state, Connection::new(link, kind));
+            state.new_connections.push(Connection::new(link, kind));
         });
     }
 

@@ -21,6 +21,13 @@ pub(crate) struct Message {
     pub(crate) plan: Plan,
 }
 
+impl Message {
+    /// What ROS 2 calls it.
+    pub(crate) fn ros2_name(&self) -> String {
+        self.ros2.name().to_string()
+    }
+}
+
 /// A service type as both worlds have it.
 pub(crate) struct Service {
     pub(crate) name: String,

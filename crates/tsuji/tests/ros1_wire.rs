@@ -665,6 +665,35 @@ fn one_that_never_reads_loses_what_is_old_and_keeps_nobody_waiting() {
 }
 
 #[test]
+fn one_for_which_all_is_kept_and_that_never_reads_is_left() {
+    let Some(side) = Side::start() else { return };
+    let watchdog = Watchdog::start("one that never reads, and all is kept");
+    let context = side.context();
+    let node = context.node("recorder").unwrap();
+    let publisher = node.create_publisher::<Image>("kept", reliably()).unwrap();
+    let port = address_of(&side, "/recorder");
+    let fields = [
+        ("callerid", "/stalled"),
+        ("topic", "/kept"),
+        ("md5sum", "*"),
+        ("type", "sensor_msgs/Image"),
+    ];
+    let (_stalled, _) = subscribe_raw(("127.0.0.1", port), &fields);
+    let viewer = side.peer("look /kept");
+    publisher.wait_for_subscriptions(2, HANG).unwrap();
+    // More than may wait for it: a publish waits until it is left, and nothing is lost for the other.
+    for number in 1..=100_u8 {
+        publisher.publish(Image { data: vec![number; 1 << 20], ..Image::default() }).unwrap();
+        watchdog.goes_on();
+    }
+    for number in 1..=100_u8 {
+        assert_eq!(viewer.line(), format!("picture 0 0  1048576 {number} {number}"));
+    }
+    LOG.wait_for("while all is kept for it; its connection is ended");
+    wait_until("it is gone", || routes(&context, "/kept").len() == 1);
+}
+
+#[test]
 fn without_a_master_all_else_works_and_the_reason_is_told() {
     let Some(mut side) = Side::start() else { return };
     let _watchdog = Watchdog::start("no master");
