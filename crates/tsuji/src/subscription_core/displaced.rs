@@ -27,15 +27,18 @@ impl State {
         on_links.fold(flow.displaced, u64::saturating_add)
     }
 
-    /// When publishers are to be told of what was displaced here.
+    /// When publishers are to be told of what was displaced here. Where nothing is untold, what is displaced from here on
+    /// wakes this thread.
     pub(super) fn displaced_due_ns(&self) -> Option<u64> {
-        let is_some = self.untold_displaced().next().is_some();
-        is_some.then(|| self.displaced_told_ns.saturating_add(DISPLACED_TOLD_NS))
+        if self.untold_displaced().next().is_none() {
+            // It is woken once, and what woke it may have been told already.
+            self.links.iter().for_each(|link| link.reader.heed_displaced());
+            self.untold_displaced().next()?;
+        }
+        Some(self.displaced_told_ns.saturating_add(DISPLACED_TOLD_NS))
     }
 
     pub(super) fn note_displaced(&mut self, now_ns: u64) {
-        // First: what is displaced from here on wakes this thread again.
-        self.links.iter().for_each(|link| link.reader.heed_displaced());
         let mut untold: Vec<_> = self.untold_displaced().collect();
         for (writer, total) in &mut untold {
             let flow = self.flows.of(*writer);
