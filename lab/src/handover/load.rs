@@ -575,9 +575,12 @@ impl Trial {
              as met, {invalid} invalid"
         );
         let mut wrong = self.wrong;
-        wrong.lost = wrong.lost.max(lost + displaced);
+        // What a reader did not take in time is not lost: it is what it asked for, and counted.
+        wrong.lost = wrong.lost.saturating_sub(displaced).max(lost);
         wrong.damaged += invalid;
         judge_wrong(run, what, &own, wrong);
+        let of = "not taken within a second, for which the machine can be too slow";
+        run.judge(format!("{what} displaced"), of, displaced, "", Some(Bar::AtMost(0.0)));
         if let Some(wrong) = self.plain_wrong {
             judge_wrong(run, what, "the foreign reader", wrong);
         }
