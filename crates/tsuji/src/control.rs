@@ -605,7 +605,6 @@ impl Keeper {
         if is_more {
             self.unheard.insert(at);
         }
-        graph_cache.mark_all_pending();
         graph_cache.go_on(&self.session, &transport.id());
     }
 

@@ -23,6 +23,7 @@ use crate::endpoint::EndpointCore;
 use crate::engines::ProcessEngines;
 use crate::events::{PublisherEvent, SubscriptionEvent};
 use crate::graph::{Role, RouteHalf, RouteState, UnreachablePeer, type_mismatch};
+use crate::pacing::FullPass;
 use crate::publisher_core::PublisherCore;
 use crate::registry::WireEngines;
 use crate::session::Session;
@@ -53,8 +54,10 @@ pub(crate) struct GraphCache {
     flows: Flows,
     /// Endpoints of this process that the control thread is to check.
     pending: PendingEndpoints,
-    /// All of them: a transport does not say in which something happened.
-    are_all_pending: bool,
+    /// A check of all of them: a transport does not say in which something happened.
+    full_check: FullPass,
+    /// The transports on which something happened since.
+    stirred: BTreeSet<TransportId>,
     /// Publishers whose readers go over to another engine.
     changing_engines: BTreeSet<Gid>,
     /// What the flows want done is being done.
@@ -341,17 +344,35 @@ impl GraphCache {
         }
     }
 
-    /// Goes on with the flows that this transport is opening.
+    /// Goes on with the flows that this transport is opening, and has all endpoints of this process be checked.
     pub(crate) fn go_on(&mut self, session: &Session, transport: &TransportId) {
         self.handle_flow_event(session, Event::GoOn(transport.clone()));
-        let lost = self.publisher_cores.iter().flat_map(|(gid, publisher_core)| {
-            let lost = publisher_core.lost_on(transport).into_iter();
-            lost.map(|reader| Flow::new(*gid, reader))
-        });
-        for flow in lost.collect::<Vec<_>>() {
-            let transport = transport.clone();
-            self.handle_flow_event(session, Event::ReaderLost { flow, transport });
+        self.full_check.want();
+        self.stirred.insert(transport.clone());
+    }
+
+    /// Checks all endpoints of this process in this turn, where that is due.
+    fn begin_full_check(&mut self, session: &Session) {
+        if !self.full_check.begin(clock::monotonic_ns()) {
+            return;
         }
+        for transport in std::mem::take(&mut self.stirred) {
+            let lost = self.publisher_cores.iter().flat_map(|(gid, publisher_core)| {
+                let lost = publisher_core.lost_on(&transport).into_iter();
+                lost.map(|reader| Flow::new(*gid, reader))
+            });
+            for flow in lost.collect::<Vec<_>>() {
+                let transport = transport.clone();
+                self.handle_flow_event(session, Event::ReaderLost { flow, transport });
+            }
+        }
+        let all = self.publisher_cores.keys().chain(self.subscription_cores.keys());
+        all.for_each(|gid| self.pending.add(*gid));
+    }
+
+    /// How many endpoints this process has.
+    fn own_endpoints(&self) -> usize {
+        self.publisher_cores.len() + self.subscription_cores.len()
     }
 
     /// A link that was opened here is not wanted after all.
@@ -361,17 +382,9 @@ impl GraphCache {
         }
     }
 
-    /// Has all endpoints of this process be checked.
-    pub(crate) fn mark_all_pending(&mut self) {
-        self.are_all_pending = true;
-    }
-
     /// Does what publishers and subscriptions of this process have come upon.
     pub(crate) fn mend(&mut self, session: &Session) {
-        if std::mem::take(&mut self.are_all_pending) {
-            let all = self.publisher_cores.keys().chain(self.subscription_cores.keys());
-            all.for_each(|gid| self.pending.add(*gid));
-        }
+        self.begin_full_check(session);
         let Self { publisher_cores, subscription_cores, pending, .. } = &mut *self;
         let clear = |gid| clear_dirty(publisher_cores, subscription_cores, gid);
         let pending = pending.collect(&session.dirty_endpoints, clear);
@@ -542,7 +555,7 @@ impl GraphCache {
 
     /// When [`on_time`](Self::on_time) wants to be called, on the monotonic clock.
     pub(crate) fn due_ns(&mut self, session: &Session) -> Option<u64> {
-        let Self { publisher_cores, subscription_cores, pending, .. } = self;
+        let Self { publisher_cores, subscription_cores, pending, .. } = &mut *self;
         let check = |gid| match publisher_cores.get(&gid) {
             Some(it) => (it.due_ns(), it.has_news()),
             None => match subscription_cores.get(&gid) {
@@ -552,9 +565,12 @@ impl GraphCache {
         };
         let clear = |gid| clear_dirty(publisher_cores, subscription_cores, gid);
         pending.update_due_times(&session.dirty_endpoints, clear, check);
+        let endpoints = self.own_endpoints();
+        self.full_check.end(clock::monotonic_ns(), endpoints);
         let flows = self.flows.poll_timeout().into_iter();
         let channels = self.channels.due_ns().into_iter().chain(self.second_due_ns());
         let channels = channels.chain(self.ask_due_ns()).chain(self.tell_due_ns());
+        let channels = channels.chain(self.full_check.due_ns());
         flows.chain(channels).chain(self.pending.due_times.first_ns()).min()
     }
 

@@ -50,9 +50,92 @@ impl DeadlineWatch {
     }
 }
 
+/// Work that goes over all endpoints of a process. Each of them may ask for it; where they are very many, it is not begun again
+/// for a while that grows with how long it took, so that it takes a part of a thread and not all of it.
+#[derive(Debug, Default)]
+pub(crate) struct FullPass {
+    is_wanted: bool,
+    begun_ns: Option<u64>,
+    /// Until when it is not begun again.
+    rests_until_ns: u64,
+    /// How long it rests at least, for each endpoint.
+    endpoint_rest_ns: u64,
+}
+
+impl FullPass {
+    /// One that is wanted from the first, and that costs others too: it rests so long at least, for each endpoint.
+    pub(crate) fn costing_others(endpoint_rest: Duration) -> Self {
+        Self { is_wanted: true, endpoint_rest_ns: nanos(endpoint_rest), ..Self::default() }
+    }
+
+    pub(crate) fn want(&mut self) {
+        self.is_wanted = true;
+    }
+
+    /// When it is to begin, if it is wanted.
+    pub(crate) fn due_ns(&self) -> Option<u64> {
+        self.is_wanted.then_some(self.rests_until_ns)
+    }
+
+    /// Whether it begins now.
+    pub(crate) fn begin(&mut self, now_ns: u64) -> bool {
+        let begins = self.due_ns().is_some_and(|due_ns| due_ns <= now_ns);
+        if begins {
+            (self.is_wanted, self.begun_ns) = (false, Some(now_ns));
+        }
+        begins
+    }
+
+    /// It has gone over so many endpoints, if it was begun.
+    pub(crate) fn end(&mut self, now_ns: u64, endpoints: usize) {
+        let Some(begun_ns) = self.begun_ns.take().filter(|_| ENDPOINTS_AT_ONCE < endpoints) else {
+            return;
+        };
+        // What the machine did meanwhile took longest, if it took as long as that.
+        let took_ns = now_ns.saturating_sub(begun_ns).min(endpoints as u64 * TAKES_NS_MAX);
+        let least_ns = self.endpoint_rest_ns.saturating_mul(endpoints as u64);
+        self.rests_until_ns = now_ns.saturating_add(least_ns.max(took_ns * RESTS));
+    }
+}
+
+/// A pass over no more endpoints never waits.
+const ENDPOINTS_AT_ONCE: usize = 100;
+
+/// How many times as long as a pass took it rests, and what it takes for an endpoint at most.
+const RESTS: u64 = 4;
+const TAKES_NS_MAX: u64 = 20_000;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_full_pass_over_very_many_rests_and_over_few_does_not() {
+        let mut pass = FullPass::default();
+        assert!(!pass.begin(1_000_000));
+        pass.want();
+        assert!(pass.begin(1_000_000));
+        pass.end(1_300_000, 1000);
+        assert_eq!((pass.due_ns(), pass.begin(u64::MAX)), (None, false));
+        pass.want();
+        assert_eq!((pass.due_ns(), pass.begin(2_499_999)), (Some(2_500_000), false));
+        assert!(pass.begin(2_500_000));
+        pass.end(900_000_000, 1000);
+        pass.want();
+        assert_eq!(pass.due_ns(), Some(900_000_000 + 4 * 1000 * 20_000));
+        assert!(pass.begin(u64::MAX / 2));
+        // Nothing was begun.
+        pass.end(u64::MAX / 2, 100);
+        pass.end(u64::MAX / 2 + 5, 1000);
+        pass.want();
+        assert!(pass.begin(u64::MAX / 2));
+
+        let mut telling = FullPass::costing_others(Duration::from_micros(10));
+        assert!(telling.begin(5));
+        telling.end(5, 14_000);
+        telling.want();
+        assert_eq!(telling.due_ns(), Some(140_000_005));
+    }
 
     #[test]
     fn whole_periods_without_a_sample_are_counted_once() {

@@ -31,7 +31,7 @@ use crate::control::protocol::{self, EndpointRecord, Flow, NodeRecord};
 use crate::control::remote::{self, RemoteChannel};
 use crate::endpoint::EndpointCore;
 use crate::graph::{ProcessInfo, Role, UnreachablePeer};
-use crate::pacing::after;
+use crate::pacing::{FullPass, after};
 use crate::publisher_core::PublisherCore;
 use crate::session::Session;
 use crate::subscription_core::SubscriptionCore;
@@ -77,9 +77,7 @@ struct Joined {
     remote_in: Option<Box<dyn Inlet>>,
     /// What was said last of the nodes here.
     said: Option<Vec<u8>>,
-    /// When that was.
-    said_ns: u64,
-    is_due: bool,
+    telling: FullPass,
 }
 
 /// A participant of a wire.
@@ -173,7 +171,7 @@ impl Foreign {
     /// Something about the nodes here, or their endpoints, is other than before.
     pub(crate) fn graph_changed(&mut self, session: &Session) {
         for wire in &mut self.joined {
-            wire.is_due = true;
+            wire.telling.want();
             session.waker.give();
         }
     }
@@ -287,8 +285,7 @@ impl GraphCache {
             nodes_in,
             remote_in: None,
             said: None,
-            said_ns: 0,
-            is_due: true,
+            telling: FullPass::costing_others(TELLING_RESTS),
         });
         if is_second {
             self.second_joined(session, name);
@@ -820,40 +817,34 @@ impl GraphCache {
 
     /// When [`tell_nodes`](Self::tell_nodes) is due, where it was put off.
     pub(super) fn tell_due_ns(&self) -> Option<u64> {
-        let pause_ns = self.tell_pause_ns()?;
-        let due = self.foreign.joined.iter().filter(|it| it.is_due);
-        due.map(|it| it.said_ns.saturating_add(pause_ns)).min()
-    }
-
-    /// How long nodes are not told again, where very many endpoints make that long.
-    fn tell_pause_ns(&self) -> Option<u64> {
-        let endpoints = self.publisher_cores.len() + self.subscription_cores.len();
-        (ENDPOINTS_TOLD_AT_ONCE < endpoints).then(|| endpoints as u64 * TELL_PAUSE_NS)
+        self.foreign.joined.iter().filter_map(|it| it.telling.due_ns()).min()
     }
 
     /// Says what nodes are here and which endpoints they have, where that is other than before.
     pub(crate) fn tell_nodes(&mut self, session: &Session) {
-        let (now_ns, pause_ns) = (clock::monotonic_ns(), self.tell_pause_ns());
+        let endpoints = self.own_endpoints();
         for at in 0..self.foreign.joined.len() {
-            let wire = &mut self.foreign.joined[at];
-            let is_soon = pause_ns.is_some_and(|it| now_ns < wire.said_ns.saturating_add(it));
-            if is_soon || !std::mem::take(&mut wire.is_due) {
-                continue;
+            if self.foreign.joined[at].telling.begin(clock::monotonic_ns()) {
+                self.tell_nodes_on(session, at);
+                self.foreign.joined[at].telling.end(clock::monotonic_ns(), endpoints);
             }
-            wire.said_ns = now_ns;
-            let said = self.own_nodes(session, &self.foreign.joined[at]);
-            let encoded = said.encode(session.distro(), ByteOrder::Little);
-            let wire = &mut self.foreign.joined[at];
-            let written = match &encoded {
-                Ok(bytes) if wire.said.as_ref() == Some(bytes) => continue,
-                Ok(bytes) => wire.nodes_out.write(bytes).map_err(|error| error.to_string()),
-                Err(error) => Err(error.to_string()),
-            };
-            // What was not told is told with the next change.
-            wire.said = encoded.ok().filter(|_| written.is_ok());
-            if let Err(error) = written {
-                told::warn!(error, "foreign nodes are not told of the nodes here");
-            }
+        }
+    }
+
+    /// The same on the wire at this place.
+    fn tell_nodes_on(&mut self, session: &Session, at: usize) {
+        let said = self.own_nodes(session, &self.foreign.joined[at]);
+        let encoded = said.encode(session.distro(), ByteOrder::Little);
+        let wire = &mut self.foreign.joined[at];
+        let written = match &encoded {
+            Ok(bytes) if wire.said.as_ref() == Some(bytes) => return,
+            Ok(bytes) => wire.nodes_out.write(bytes).map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        // What was not told is told with the next change.
+        wire.said = encoded.ok().filter(|_| written.is_ok());
+        if let Err(error) = written {
+            told::warn!(error, "foreign nodes are not told of the nodes here");
         }
     }
 
@@ -863,27 +854,35 @@ impl GraphCache {
         let nodes = self.nodes.iter().filter(|(_, known)| known.peer == session.id);
         let nodes: BTreeMap<Gid, &NodeRecord> =
             nodes.map(|(gid, known)| (*gid, &known.record)).collect();
-        let nodes = nodes.into_iter().map(|(gid, record)| {
-            let here = self.publisher_cores.values().filter(|it| it.node == gid);
-            let mut writers: Vec<Guid> =
-                here.filter_map(|it| it.wire_name(&wire.transport)).map(|it| Guid(it.0)).collect();
-            let here = self.subscription_cores.values().filter(|it| it.node == gid);
-            let mut readers: Vec<Guid> =
-                here.filter_map(|it| it.wire_name(&wire.transport)).map(|it| Guid(it.0)).collect();
-            writers.sort_unstable();
-            readers.sort_unstable();
-            NodeEntitiesInfo {
-                node_namespace: record.namespace.clone(),
-                node_name: record.name.clone(),
-                readers,
-                writers,
-            }
+        let writers = self.publisher_cores.values();
+        let mut writers = by_node(
+            writers.map(|it| (it.node, it.wire_name(&wire.transport).map(|it| Guid(it.0)))),
+        );
+        let readers = self.subscription_cores.values();
+        let mut readers = by_node(
+            readers.map(|it| (it.node, it.wire_name(&wire.transport).map(|it| Guid(it.0)))),
+        );
+        let nodes = nodes.into_iter().map(|(gid, record)| NodeEntitiesInfo {
+            node_namespace: record.namespace.clone(),
+            node_name: record.name.clone(),
+            readers: readers.remove(&gid).unwrap_or_default(),
+            writers: writers.remove(&gid).unwrap_or_default(),
         });
         let is_shown =
             |it: &NodeEntitiesInfo| !is_second || !it.readers.is_empty() || !it.writers.is_empty();
         let nodes = nodes.filter(is_shown).collect();
         ParticipantEntitiesInfo { participant: Guid(wire.name.0), nodes }
     }
+}
+
+/// The names on a wire of the endpoints that have one, in order, by the node that has them.
+fn by_node(endpoints: impl Iterator<Item = (Gid, Option<Guid>)>) -> BTreeMap<Gid, Vec<Guid>> {
+    let mut all: BTreeMap<Gid, Vec<Guid>> = BTreeMap::new();
+    for (node, name) in endpoints {
+        all.entry(node).or_default().extend(name);
+    }
+    all.values_mut().for_each(|it| it.sort_unstable());
+    all
 }
 
 /// What a participant that is not understood is shown as.
@@ -950,9 +949,9 @@ const ENDPOINTS_WITHIN: Duration = Duration::from_secs(2);
 const EARLY_MAX: usize = 64;
 const EARLY_BYTES_MAX: usize = 1 << 20;
 
-/// Nodes that have more endpoints in all are told less often, as each time all of them are: so long for each endpoint.
-const ENDPOINTS_TOLD_AT_ONCE: usize = 100;
-const TELL_PAUSE_NS: u64 = 10_000;
+/// How long after the nodes were told they are not told again, for each endpoint, where these are very many: each time all
+/// of them are.
+const TELLING_RESTS: Duration = Duration::from_micros(10);
 
 /// How long those who were just found have to tell their nodes before they are asked, several at once.
 const ASK_AFTER: Duration = Duration::from_millis(150);
