@@ -101,7 +101,7 @@ static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
 #[derive(Debug, Parser)]
 #[command(name = "tsuji", version, long_version = LONG_VERSION.as_str(), propagate_version = true, max_term_width = 100)]
 #[command(
-    after_help = "Environment: ROS_DOMAIN_ID, TSUJI_POLICY, TSUJI_RUNTIME_DIR, TSUJI_INTEROP, TSUJI_RTPS_ENGINE,\n    AMENT_PREFIX_PATH, NO_COLOR.\n\
+    after_help = "Environment: ROS_DOMAIN_ID, TSUJI_POLICY, TSUJI_RUNTIME_DIR, TSUJI_INTEROP, TSUJI_ROBOT,\n    TSUJI_RTPS_ENGINE, AMENT_PREFIX_PATH, NO_COLOR.\n\
     `tsuji doctor` says what each of them is here."
 )]
 struct Cli {

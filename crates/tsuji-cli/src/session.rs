@@ -12,7 +12,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag::register_conditional_shutdown;
 use tsuji::clock::Clock;
 use tsuji::{Context, ErrorKind, Graph, Node, ProcessInfo};
-use tsuji_core::Policy;
+use tsuji_core::{Policy, Robot};
 use tsuji_platform::signals;
 
 use crate::output;
@@ -44,6 +44,19 @@ pub(crate) struct Globals {
     /// The ROS domain, 0 to 232, instead of ROS_DOMAIN_ID
     #[arg(long, global = true, value_name = "N", help_heading = "Global options", value_parser = clap::value_parser!(u32).range(0..=232))]
     domain_id: Option<u32>,
+    /// The robot to be one of, by its own names of topics, instead of TSUJI_ROBOT
+    #[arg(long, global = true, value_name = "NAME", help_heading = "Global options", value_parser = robot_name)]
+    robot: Option<String>,
+}
+
+/// The name of a robot, or nothing for none.
+fn robot_name(word: &str) -> Result<String, String> {
+    match word {
+        "" => Ok(String::new()),
+        _ => Robot::new(word, Vec::new())
+            .map(|it| it.name().to_owned())
+            .map_err(|error| error.to_string()),
+    }
 }
 
 impl Globals {
@@ -75,6 +88,9 @@ impl Globals {
         if let Some(domain) = self.domain_id {
             process.env("ROS_DOMAIN_ID", domain.to_string());
         }
+        if let Some(robot) = &self.robot {
+            process.env("TSUJI_ROBOT", robot);
+        }
     }
 
     fn joined(&self, policy: Option<Policy>) -> anyhow::Result<Context> {
@@ -86,6 +102,9 @@ impl Globals {
         };
         if let Some(domain) = self.domain_id {
             builder = builder.domain(domain);
+        }
+        if let Some(robot) = &self.robot {
+            builder = builder.robot(robot);
         }
         Ok(builder.build()?)
     }

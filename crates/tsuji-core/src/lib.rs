@@ -14,6 +14,9 @@ pub mod handover;
 
 pub mod names;
 
+mod outward;
+pub use outward::{InvalidRobot, Outward, ROBOT_LENGTH_MAX, Robot};
+
 pub mod pacing;
 
 mod pattern;
@@ -21,8 +24,8 @@ pub use pattern::{InvalidPattern, TopicPattern};
 
 mod policy;
 pub use policy::{
-    Conditions, DraftPolicy, Interop, InvalidPolicy, Origin, Policy, Prefer, RtpsEngine, Rule,
-    RuleRef, Setting, Sourced, StatedSize, TransportSettings,
+    Conditions, DraftPolicy, Export, Interop, InvalidPolicy, Origin, Policy, Prefer, RtpsEngine,
+    Rule, RuleRef, Setting, Sourced, StatedSize, TransportSettings,
 };
 
 mod qos;

@@ -5,7 +5,9 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::words::words;
-use crate::{Peers, Reliability, Scopes, Size, TopicPattern, Traits, TransportId, UnknownWord};
+use crate::{
+    Peers, Reliability, Robot, Scopes, Size, TopicPattern, Traits, TransportId, UnknownWord,
+};
 
 /// Ordered rules from traits to transports, resolved: whatever is built can be decided by.
 ///
@@ -142,6 +144,16 @@ impl Policy {
         self.0.stated_sizes.iter().find(|stated| stated.topic.matches(topic))
     }
 
+    /// The robot that processes belong to, unless they are told of another.
+    pub fn robot(&self) -> Option<&Robot> {
+        self.0.robot.as_ref().map(|it| &it.value)
+    }
+
+    /// The topics that leave the host and the robot; empty for all.
+    pub fn exports(&self) -> &[Export] {
+        &self.0.exports
+    }
+
     /// What is set for transports.
     pub fn transports(&self) -> &[TransportSettings] {
         &self.0.transports
@@ -192,6 +204,12 @@ pub struct DraftPolicy {
     pub stated_sizes: Vec<StatedSize>,
     /// Settings by transport, each transport once.
     pub transports: Vec<TransportSettings>,
+    /// The robot that processes belong to.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub robot: Option<Sourced<Robot>>,
+    /// The topics that leave the host and the robot; empty for all.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub exports: Vec<Export>,
 }
 
 impl Default for DraftPolicy {
@@ -205,6 +223,8 @@ impl Default for DraftPolicy {
             forbids: Vec::new(),
             stated_sizes: Vec::new(),
             transports: Vec::new(),
+            robot: None,
+            exports: Vec::new(),
         }
     }
 }
@@ -368,6 +388,16 @@ pub struct StatedSize {
     pub size: Option<Size>,
     /// The bytes of a typical sample.
     pub expected_bytes: Option<u64>,
+    /// Where it is written.
+    pub origin: Origin,
+}
+
+/// Topics that leave the host and the robot.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Export {
+    /// Which topics and services.
+    pub topic: TopicPattern,
     /// Where it is written.
     pub origin: Origin,
 }

@@ -2,9 +2,9 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use tsuji_core::{
-    Conditions, DraftPolicy, Interop, Origin, Peer, Peers, Policy, Prefer, Reliability, RtpsEngine,
-    Rule, Scope, Scopes, Setting, Size, Sourced, StatedSize, TopicPattern, TransportId,
-    TransportSettings,
+    Conditions, DraftPolicy, Export, Interop, Origin, Peer, Peers, Policy, Prefer, Reliability,
+    Robot, RtpsEngine, Rule, Scope, Scopes, Setting, Size, Sourced, StatedSize, TopicPattern,
+    TransportId, TransportSettings,
 };
 use tsuji_xml::{Attribute, Kind, Node, Places, name_offset};
 
@@ -42,6 +42,8 @@ const NAME_LENGTH_MAX: usize = 200;
 /// The most characters of a setting's value.
 const VALUE_LENGTH_MAX: usize = 64 * 1024;
 
+const ELEMENTS: [&str; 7] = ["size", "topic", "rule", "forbid", "transport", "robot", "export"];
+
 const CONDITIONS: [&str; 6] = ["size", "scope", "reliability", "peer", "topic", "prefer"];
 
 /// One policy file, understood but not yet laid over the built-in default.
@@ -56,6 +58,8 @@ pub struct PolicyFile {
     forbids: Vec<Rule>,
     stated_sizes: Vec<StatedSize>,
     transports: Vec<TransportSettings>,
+    robot: Option<Sourced<Robot>>,
+    exports: Vec<Export>,
     warnings: Vec<String>,
 }
 
@@ -113,6 +117,8 @@ impl PolicyFile {
             forbids: [self.forbids, below.forbids].concat(),
             stated_sizes: [self.stated_sizes, below.stated_sizes].concat(),
             transports,
+            robot: self.robot.or(below.robot),
+            exports: [self.exports, below.exports].concat(),
         };
         // Each of the policy's own demands was checked with its place when the file was read, so
         // what is left has no better place than the whole file.
@@ -145,6 +151,8 @@ impl PolicyFile {
             forbids: Vec::new(),
             stated_sizes: Vec::new(),
             transports: Vec::new(),
+            robot: None,
+            exports: Vec::new(),
             warnings: Vec::new(),
         }
     }
@@ -189,10 +197,9 @@ impl<'a> Reader<'a, '_> {
                 "rule" => self.rule(node, &mut file),
                 "forbid" => self.forbid(node, &mut file),
                 "transport" => self.transport(node, &mut file),
-                _ => {
-                    self.places
-                        .unknown_element(node, &["size", "topic", "rule", "forbid", "transport"]);
-                }
+                "robot" => self.robot(node, &mut file),
+                "export" => self.export(node, &mut file),
+                _ => self.places.unknown_element(node, &ELEMENTS),
             }
         }
         file.warnings = self.warnings;
@@ -233,6 +240,30 @@ impl<'a> Reader<'a, '_> {
         let Some(topic) = self.pattern(pattern) else { return };
         let origin = self.origin(name_offset(node));
         file.stated_sizes.push(StatedSize { topic, size, expected_bytes, origin });
+    }
+
+    fn robot(&mut self, node: Node<'a, 'a>, file: &mut PolicyFile) {
+        self.places.attributes(node, &["name", "shared"]);
+        self.places.leaf(node);
+        let shared = node.attribute_node("shared").map(|it| self.patterns(it)).unwrap_or_default();
+        let Some(name) = self.places.required(node, "name") else { return };
+        let origin = Some(self.origin(name_offset(node)));
+        match Robot::new(name.value(), shared) {
+            Ok(_) if file.robot.is_some() => self.twice(node, "robot"),
+            Ok(value) => file.robot = Some(Sourced { value, origin }),
+            Err(error) => {
+                let offset = name.range_value().start;
+                self.places.error(offset, name.value(), format!("is {error}"), &[]);
+            }
+        }
+    }
+
+    fn export(&mut self, node: Node<'a, 'a>, file: &mut PolicyFile) {
+        self.places.attributes(node, &["topic"]);
+        self.places.leaf(node);
+        let Some(topic) = self.places.required(node, "topic") else { return };
+        let Some(topic) = self.pattern(topic) else { return };
+        file.exports.push(Export { topic, origin: self.origin(name_offset(node)) });
     }
 
     fn rule(&mut self, node: Node<'a, 'a>, file: &mut PolicyFile) {
@@ -389,15 +420,34 @@ impl<'a> Reader<'a, '_> {
     }
 
     fn pattern(&mut self, attribute: Attribute<'a, 'a>) -> Option<TopicPattern> {
-        let value = attribute.value();
-        match value.parse::<TopicPattern>() {
+        self.pattern_at(attribute, 0, attribute.value())
+    }
+
+    /// All of a list.
+    fn patterns(&mut self, attribute: Attribute<'a, 'a>) -> Vec<TopicPattern> {
+        let mut patterns = Vec::new();
+        for (at, word) in words_of(attribute.value()) {
+            patterns.extend(self.pattern_at(attribute, at, word));
+        }
+        self.refuse_empty(attribute);
+        patterns
+    }
+
+    /// The pattern that stands in a value at this place.
+    fn pattern_at(
+        &mut self,
+        attribute: Attribute<'a, 'a>,
+        at: usize,
+        word: &str,
+    ) -> Option<TopicPattern> {
+        match word.parse::<TopicPattern>() {
             Ok(pattern) => Some(pattern),
             Err(invalid) => {
-                let at = value.char_indices().nth(invalid.position - 1);
-                let inside = at.map_or(value.len(), |(index, _)| index);
-                let offset = self.places.inside(attribute, inside);
+                let inside = word.char_indices().nth(invalid.position - 1);
+                let inside = inside.map_or(word.len(), |(index, _)| index);
+                let offset = self.places.inside(attribute, at + inside);
                 let problem = format!("is not a topic pattern, {invalid}");
-                self.places.error(offset, value, problem, &[]);
+                self.places.error(offset, word, problem, &[]);
                 None
             }
         }
@@ -469,20 +519,16 @@ impl<'a> Reader<'a, '_> {
 
     /// The words of a list, each with its place; an empty list is refused.
     fn list(&mut self, attribute: Attribute<'a, 'a>) -> Vec<(usize, &'a str)> {
-        let value = attribute.value();
-        let mut words = Vec::new();
-        let mut at = 0;
-        for word in value.split(' ') {
-            if !word.is_empty() {
-                words.push((self.places.inside(attribute, at), word));
-            }
-            at += word.len() + 1;
-        }
-        if words.is_empty() {
+        self.refuse_empty(attribute);
+        let words = words_of(attribute.value());
+        words.into_iter().map(|(at, word)| (self.places.inside(attribute, at), word)).collect()
+    }
+
+    fn refuse_empty(&mut self, attribute: Attribute<'a, 'a>) {
+        if words_of(attribute.value()).is_empty() {
             let problem = "is empty; leave it out, or name at least one".to_owned();
             self.places.error(attribute.range().start, attribute.name(), problem, &[]);
         }
-        words
     }
 
     /// A value that is neither empty nor too long.
@@ -513,6 +559,16 @@ impl<'a> Reader<'a, '_> {
     fn twice(&mut self, node: Node<'a, 'a>, word: &str) {
         self.places.error(name_offset(node), word, "is written twice".to_owned(), &[]);
     }
+}
+
+/// The words of a list, each with where it begins.
+fn words_of(value: &str) -> Vec<(usize, &str)> {
+    let words = value.split(' ').scan(0, |at, word| {
+        let begins = *at;
+        *at += word.len() + 1;
+        Some((begins, word))
+    });
+    words.filter(|(_, word)| !word.is_empty()).collect()
 }
 
 fn is_transport_name(name: &str) -> bool {

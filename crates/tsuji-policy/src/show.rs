@@ -1,11 +1,11 @@
-use tsuji_core::{Conditions, Origin, Peer, Peers, Policy, Scope, Scopes};
+use tsuji_core::{Conditions, Origin, Peer, Peers, Policy, Scope, Scopes, Sourced};
 
 use crate::units::format_size;
 
 /// One line of what is in force, in columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// What it is: `set`, `topic`, `rule`, `forbid`, `transport`.
+    /// What it is: `set`, `export`, `topic`, `rule`, `forbid`, `transport`.
     pub kind: &'static str,
     /// What it is called, for example a rule's name.
     pub name: String,
@@ -36,6 +36,24 @@ pub fn show(policy: &Policy) -> Vec<Row> {
         set("engine", parts.engine.value.to_string(), &parts.engine.origin),
         set("size line", format_size(parts.size_line_bytes.value), &parts.size_line_bytes.origin),
     ];
+    if let Some(Sourced { value: robot, origin }) = &parts.robot {
+        let mut value = robot.name().to_owned();
+        if !robot.shared().is_empty() {
+            let shared: Vec<&str> = robot.shared().iter().map(|it| it.as_str()).collect();
+            value += &format!(", shared {}", shared.join(" "));
+        }
+        rows.push(set("robot", value, origin));
+    }
+    for export in &parts.exports {
+        rows.push(Row {
+            kind: "export",
+            name: String::new(),
+            when: export.topic.to_string(),
+            value: String::new(),
+            priority: None,
+            origin: Some(export.origin.clone()),
+        });
+    }
     for stated in &parts.stated_sizes {
         let mut value = Vec::new();
         value.extend(stated.size.map(|size| size.to_string()));

@@ -1,6 +1,6 @@
 use std::fmt::Write as _;
 
-use tsuji_core::{Policy, Rule};
+use tsuji_core::{Policy, Rule, Sourced};
 
 use crate::show::conditions;
 use crate::units::format_size;
@@ -18,6 +18,15 @@ pub fn to_xml(policy: &Policy) -> String {
     ];
     element(&mut out, 0, "tsuji", &root, ">");
     element(&mut out, 1, "size", &[("line", format_size(parts.size_line_bytes.value))], "/>");
+    if let Some(Sourced { value: robot, .. }) = &parts.robot {
+        let mut attributes = vec![("name", robot.name().to_owned())];
+        let shared: Vec<&str> = robot.shared().iter().map(|it| it.as_str()).collect();
+        attributes.extend((!shared.is_empty()).then(|| ("shared", shared.join(" "))));
+        element(&mut out, 1, "robot", &attributes, "/>");
+    }
+    for export in &parts.exports {
+        element(&mut out, 1, "export", &[("topic", export.topic.to_string())], "/>");
+    }
     for stated in &parts.stated_sizes {
         let mut attributes = vec![("pattern", stated.topic.to_string())];
         attributes.extend(stated.size.map(|size| ("size", size.to_string())));

@@ -3,8 +3,9 @@
 
 use proptest::prelude::*;
 use tsuji_core::{
-    Conditions, DraftPolicy, Interop, Origin, Peers, Policy, Prefer, Reliability, RtpsEngine, Rule,
-    Scopes, Setting, Size, Sourced, StatedSize, TransportId, TransportSettings,
+    Conditions, DraftPolicy, Export, Interop, Origin, Peers, Policy, Prefer, Reliability, Robot,
+    RtpsEngine, Rule, Scopes, Setting, Size, Sourced, StatedSize, TopicPattern, TransportId,
+    TransportSettings,
 };
 use tsuji_policy::{PolicyErrors, PolicyFile, load, show, to_xml};
 
@@ -22,6 +23,8 @@ const WHOLE: &str = r#"<?xml version="1.0"?>
   <forbid name="f &amp; g" peer="fast other" use="inproc"/>
   <transport name="shm"><set key="memory_bytes_max" value="1GiB"/></transport>
   <transport name="radio" plugin="libradio.so"/>
+  <robot name="fleet/r2" shared="/clock  /fleet/**"/>
+  <export topic="/camera/**"/>
 </tsuji>
 "#;
 
@@ -42,6 +45,8 @@ fn everything_is_shown_with_its_origin() {
         "set | interop |  | rtps zenoh | - | w.xml:3",
         "set | engine |  | fastdds | - | w.xml:3",
         "set | size line |  | 128KiB | - | w.xml:4",
+        "set | robot |  | fleet/r2, shared /clock /fleet/** | - | w.xml:13",
+        "export |  | /camera/** |  | - | w.xml:14",
         "topic |  | /camera/** | large, expected 900KiB | - | w.xml:5",
         "topic |  | /map | expected 4000000B | - | w.xml:6",
         "forbid | f & g | peer=fast other | inproc | - | w.xml:10",
@@ -95,7 +100,7 @@ fn unknown_words_are_told_with_their_place_and_what_is_allowed() {
     refused(
         "<tsuji><rul use=\"shm\"/></tsuji>",
         &["t.xml:1:9: \"rul\" is not an element here (did you mean \"rule\"?); \
-           allowed: size, topic, rule, forbid, transport"],
+           allowed: size, topic, rule, forbid, transport, robot, export"],
     );
     refused("<policy/>", &["t.xml:1:2: \"policy\" is not an element here; allowed: tsuji"]);
     refused(
@@ -156,6 +161,18 @@ fn what_is_missing_empty_twice_or_out_of_range() {
     refused(
         "<tsuji><rule name=\"a\" use=\"shm\"/>\n<rule name=\"a\" use=\"shm\"/></tsuji>",
         &["t.xml:2:13: \"a\" is the name of the rule in line 1 already"],
+    );
+    refused(
+        "<tsuji><robot name=\"r-2\" shared=\"/a /b//c\"/><robot/><export/>\n<robot name=\"a\" shared=\" \"/><robot name=\"b\"/></tsuji>",
+        &[
+            "t.xml:1:21: \"r-2\" is no name of a robot; allowed: letters, digits and '_', not beginning with a digit, in \
+             parts with '/' between, at most 100",
+            "t.xml:1:40: \"/b//c\" is not a topic pattern, character 4: a token is missing here",
+            "t.xml:1:46: \"robot\" lacks the attribute \"name\"",
+            "t.xml:1:54: \"export\" lacks the attribute \"topic\"",
+            "t.xml:2:17: \"shared\" is empty; leave it out, or name at least one",
+            "t.xml:2:30: \"robot\" is written twice",
+        ],
     );
     refused(
         "<tsuji><topic pattern=\"/a//b\" size=\"large\"/><topic pattern=\"/a\"/></tsuji>",
@@ -271,6 +288,12 @@ fn meaning(policy: &Policy) -> DraftPolicy {
     for stated in &mut draft.stated_sizes {
         stated.origin = origin.clone();
     }
+    if let Some(robot) = &mut draft.robot {
+        robot.origin = None;
+    }
+    for export in &mut draft.exports {
+        export.origin = origin.clone();
+    }
     for transport in &mut draft.transports {
         transport.origin = origin.clone();
         for setting in &mut transport.settings {
@@ -355,48 +378,61 @@ fn any_policy() -> impl Strategy<Value = Policy> {
         any_rules(),
         prop::collection::vec((any_word(Size::ALL), any::<Option<u64>>()), 0..3),
         prop::collection::vec(value, 0..3),
+        (prop::option::of("[a-z]{1,3}(/[A-Z_]{1,3})?"), 0..3usize, 0..3usize),
     )
-        .prop_map(|((prefer, interop, engine, line), rules, mut forbids, stated, values)| {
-            for rule in &mut forbids {
-                rule.priority = 0;
-                rule.name = None;
-            }
-            let stated_sizes = stated
-                .into_iter()
-                .map(|(size, expected_bytes)| StatedSize {
-                    topic: "/a/**".parse().unwrap(),
-                    size: Some(size),
-                    expected_bytes,
+        .prop_map(
+            |((prefer, interop, engine, line), rules, mut forbids, stated, values, robot)| {
+                let (robot, shared, exports) = robot;
+                let pattern = |at: usize| format!("/t{at}/**").parse::<TopicPattern>().unwrap();
+                let robot = robot.map(|name| Sourced {
+                    value: Robot::new(&name, (0..shared).map(pattern).collect()).unwrap(),
+                    origin: None,
+                });
+                let exports =
+                    (0..exports).map(|at| Export { topic: pattern(at), origin: origin() });
+                for rule in &mut forbids {
+                    rule.priority = 0;
+                    rule.name = None;
+                }
+                let stated_sizes = stated
+                    .into_iter()
+                    .map(|(size, expected_bytes)| StatedSize {
+                        topic: "/a/**".parse().unwrap(),
+                        size: Some(size),
+                        expected_bytes,
+                        origin: origin(),
+                    })
+                    .collect();
+                let settings = values
+                    .into_iter()
+                    .enumerate()
+                    .map(|(at, value)| Setting {
+                        key: format!("k{at}").into(),
+                        value: value.into(),
+                        origin: origin(),
+                    })
+                    .collect();
+                let radio = TransportSettings {
+                    transport: TransportId::new("radio"),
+                    plugin: Some("libradio.so".into()),
+                    settings,
                     origin: origin(),
+                };
+                Policy::new(DraftPolicy {
+                    prefer: Sourced { value: prefer, origin: None },
+                    interop: Sourced { value: interop, origin: None },
+                    engine: Sourced { value: engine, origin: None },
+                    size_line_bytes: Sourced { value: line, origin: None },
+                    rules,
+                    forbids,
+                    stated_sizes,
+                    transports: vec![radio],
+                    robot,
+                    exports: exports.collect(),
                 })
-                .collect();
-            let settings = values
-                .into_iter()
-                .enumerate()
-                .map(|(at, value)| Setting {
-                    key: format!("k{at}").into(),
-                    value: value.into(),
-                    origin: origin(),
-                })
-                .collect();
-            let radio = TransportSettings {
-                transport: TransportId::new("radio"),
-                plugin: Some("libradio.so".into()),
-                settings,
-                origin: origin(),
-            };
-            Policy::new(DraftPolicy {
-                prefer: Sourced { value: prefer, origin: None },
-                interop: Sourced { value: interop, origin: None },
-                engine: Sourced { value: engine, origin: None },
-                size_line_bytes: Sourced { value: line, origin: None },
-                rules,
-                forbids,
-                stated_sizes,
-                transports: vec![radio],
-            })
-            .unwrap()
-        })
+                .unwrap()
+            },
+        )
 }
 
 /// Every error stands at a character of the text or just past the end of one of its lines.

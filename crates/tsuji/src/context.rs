@@ -201,6 +201,11 @@ impl Context {
         self.core.session.domain()
     }
 
+    /// Returns the name of the robot that the nodes belong to, if they do.
+    pub fn robot(&self) -> Option<&str> {
+        self.core.session.outward().robot().map(tsuji_core::Robot::name)
+    }
+
     /// Returns which foreign ROS 2 nodes are spoken to.
     ///
     /// That is less than was asked for where the plug-in over Zenoh is not found, or
@@ -608,6 +613,7 @@ pub struct ContextBuilder {
     distro: Option<Distro>,
     joins_at_once: bool,
     enclave: Option<String>,
+    robot: Option<String>,
     runtime_dir: Option<PathBuf>,
     is_isolated: bool,
     arrange: Option<Arrange>,
@@ -717,6 +723,18 @@ impl ContextBuilder {
         self
     }
 
+    /// Sets the robot that the nodes belong to, as `r2`; empty for none. Default the one that `TSUJI_ROBOT` names, else that of
+    /// the policy.
+    ///
+    /// Its topics, services and nodes have their names among the processes of the robot, and the same names behind the
+    /// robot's outside of it: on the network, and in processes of other robots. Topics that the policy shares have
+    /// one name everywhere, and other topics of other robots are not seen.
+    #[must_use]
+    pub fn robot(mut self, name: impl Into<String>) -> Self {
+        self.robot = Some(name.into());
+        self
+    }
+
     /// Joins the network at once, also where the policy prefers memory: for programs that look who is
     /// there and leave. Default as the policy says.
     #[must_use]
@@ -762,7 +780,7 @@ impl ContextBuilder {
     /// # Errors
     ///
     /// [`ErrorKind::Invalid`] if
-    /// - the domain, an argument after `--ros-args`, the enclave or a variable of the environment is not allowed,
+    /// - the domain, an argument after `--ros-args`, the enclave, the robot or a variable of the environment is not allowed,
     /// - the policy file cannot be read or is no policy, or a setting of a transport in it is wrong,
     /// - the run-time folder cannot be made, belongs to somebody else, or has too long a path for a socket,
     /// - another context of this process and domain, neither of them isolated, has another policy or other foreign
@@ -814,6 +832,7 @@ impl ContextBuilder {
             distro: self.distro,
             joins_at_once: self.joins_at_once,
             enclave: Some(enclave.clone()),
+            robot: self.robot,
         };
         let Asked { network, mut lines } = Network::ask(said, &policy, from_environment)?;
         let domain = network.domain();

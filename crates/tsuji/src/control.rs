@@ -333,6 +333,7 @@ fn say_hello(session: &Session, graph_cache: &mut GraphCache, key: u64, peer: Pe
         pid: session.info.pid,
         program: session.info.program.clone(),
         host: session.info.host.clone(),
+        robot: session.outward().robot().map(|it| it.name().to_owned()),
         life: session.life().sign().into(),
         handshakes,
     };
@@ -832,7 +833,7 @@ impl Keeper {
     /// Does what the other end says.
     fn read_frame(&self, graph_cache: &mut GraphCache, key: u64, frame: &[u8], fds: Vec<OwnedFd>) {
         let error = match decode(frame) {
-            Ok(control) => return self.obey(graph_cache, key, control, fds),
+            Ok(control) => return self.hear(graph_cache, key, control, fds),
             Err(error) => error,
         };
         let reason = match error {
@@ -862,6 +863,22 @@ impl Keeper {
         let peer = graph_cache.channels.peer(key).or(target);
         let path = peer.map(|peer| socket_of(&self.listening_socket.folder, peer));
         path.as_deref().unwrap_or(&self.listening_socket.folder).display().to_string()
+    }
+
+    /// Does what the other end says, unless it is about a topic that is no concern of this process.
+    fn hear(&self, graph_cache: &mut GraphCache, key: u64, control: Control, fds: Vec<OwnedFd>) {
+        let question = match &control {
+            Control::Pin { question, .. } => *question,
+            _ => 0,
+        };
+        match control.inward(self.session.outward()) {
+            Some(control) if graph_cache.channels.is_withheld(key, &control) => {}
+            Some(control) => self.obey(graph_cache, key, control, fds),
+            None if question != 0 => {
+                graph_cache.channels.send_by(key, &Control::Pinned { question, outcome: Ok(0) });
+            }
+            None => {}
+        }
     }
 
     fn obey(&self, graph_cache: &mut GraphCache, key: u64, control: Control, fds: Vec<OwnedFd>) {

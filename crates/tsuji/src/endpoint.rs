@@ -105,7 +105,7 @@ impl EndpointCore {
     /// What transports are told.
     pub(crate) fn for_transport(&self, is_publisher: bool) -> Endpoint {
         Endpoint {
-            topic: self.topic.clone(),
+            topic: self.session.outward().topic(&self.topic).into_owned(),
             type_name: self.type_name.clone(),
             gid: self.gid,
             qos: Qos { history: self.history(), ..self.qos },
@@ -120,18 +120,19 @@ impl EndpointCore {
 
     /// What it is called where others than tsuji may be.
     fn announced(&self, is_publisher: bool) -> Option<Announced> {
+        let topic = self.session.outward().topic(&self.topic);
         let announcement = Announcement {
             gid: self.gid,
             partner: self.partner,
             role: self.role,
             is_publisher,
-            topic: &self.topic,
+            topic: &topic,
             type_name: &self.type_name,
             type_hash: &self.type_hash,
             is_keyed: self.announces_keys(),
             is_for_zenoh: self.session.network().speaks_to(tsuji_core::Interop::ZENOH),
         };
-        if !self.session.speaks() {
+        if !self.session.speaks() || !self.session.outward().is_exported(&self.topic) {
             return announcement.for_tsuji();
         }
         match announcement.for_ros(self.session.distro()) {

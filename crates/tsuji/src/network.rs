@@ -2,8 +2,9 @@
 //! policy say of it, as one value.
 
 use std::fmt::Display;
+use std::sync::Arc;
 
-use tsuji_core::{Interop, Policy, RtpsEngine};
+use tsuji_core::{Interop, InvalidRobot, Outward, Policy, Robot, RtpsEngine};
 use tsuji_platform::network::Interface;
 use tsuji_ros::environment::{DiscoveryRange, Engine, Line, RosEnvironment};
 use tsuji_ros::gid::Distro;
@@ -22,6 +23,7 @@ pub(crate) struct Network {
     joins_at_once: bool,
     /// Its security enclave.
     enclave: String,
+    outward: Arc<Outward>,
 }
 
 /// What the program itself says.
@@ -35,6 +37,8 @@ pub(crate) struct Said {
     pub(crate) distro: Option<Distro>,
     pub(crate) joins_at_once: bool,
     pub(crate) enclave: Option<String>,
+    /// Empty for none.
+    pub(crate) robot: Option<String>,
 }
 
 /// What is said of the network, and whatever of it is not obeyed, or not as it was said. What is said
@@ -48,7 +52,8 @@ pub(crate) struct Asked {
 /// How soon it is joined makes no other network of it.
 impl PartialEq for Network {
     fn eq(&self, other: &Self) -> bool {
-        (self.interop, self.engine, &self.ros) == (other.interop, other.engine, &other.ros)
+        let said = |it: &Self| (it.interop, it.engine);
+        said(self) == said(other) && self.ros == other.ros && self.outward == other.outward
     }
 }
 
@@ -60,8 +65,17 @@ impl Network {
         policy: &Policy,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Asked> {
-        let Said { domain, interop, engine, range, static_peers, distro, joins_at_once, enclave } =
-            program;
+        let Said {
+            domain,
+            interop,
+            engine,
+            range,
+            static_peers,
+            distro,
+            joins_at_once,
+            enclave,
+            robot,
+        } = program;
         let enclave = enclave.unwrap_or_else(|| "/".to_owned());
         let read = |name: &str| match name {
             // Of a domain that is not asked for nothing is an error.
@@ -108,7 +122,16 @@ impl Network {
             let passed_over: Vec<String> = passed_over;
             lines.extend(passed_over.iter().map(|it| format!("ROS_STATIC_PEERS={it:?}: {why}")));
         }
-        Ok(Asked { network: Self { interop, engine, ros, joins_at_once, enclave }, lines })
+        // An empty variable says that there is no robot, whatever the policy says.
+        let (robot, origin) = match (robot, variable(ROBOT)) {
+            (Some(robot), _) => (Some(robot), "robot"),
+            (None, robot) => (robot, ROBOT),
+        };
+        let outward = outward_of(policy, robot.as_deref()).map_err(|error| {
+            Error::invalid(format!("{origin}: {:?} is {error}", robot.unwrap_or_default()))
+        })?;
+        let outward = Arc::new(outward);
+        Ok(Asked { network: Self { interop, engine, ros, joins_at_once, enclave, outward }, lines })
     }
 
     /// The same, spoken by this engine.
@@ -156,6 +179,11 @@ impl Network {
     /// Whether nothing is different but perhaps what a policy says of it: the interop and the engine.
     pub(crate) fn has_same_environment(&self, other: &Self) -> bool {
         self.ros == other.ros
+    }
+
+    /// What the outside sees of this process.
+    pub(crate) fn outward(&self) -> &Arc<Outward> {
+        &self.outward
     }
 
     /// The domain.
@@ -275,6 +303,21 @@ fn offered(said: Interop, range: DiscoveryRange) -> (Interop, Option<&'static st
 fn not_allowed(variable: &str, error: impl Display) -> Error {
     Error::invalid(format!("{variable}: {error}"))
 }
+
+/// What a policy lets the outside see of a process of this robot, or else of the policy's own. An empty name is none.
+pub(crate) fn outward_of(policy: &Policy, robot: Option<&str>) -> Result<Outward, InvalidRobot> {
+    let robot = match (robot, policy.robot()) {
+        (Some(""), _) => None,
+        (Some(name), Some(own)) => Some(own.renamed(name)?),
+        (Some(name), None) => Some(Robot::new(name, Vec::new())?),
+        (None, own) => own.cloned(),
+    };
+    let exports = policy.exports().iter().map(|it| it.topic.clone()).collect();
+    Ok(Outward::new(robot, exports))
+}
+
+/// Names the robot, over the policy.
+const ROBOT: &str = "TSUJI_ROBOT";
 
 /// Names what is spoken, over the policy.
 const INTEROP: &str = "TSUJI_INTEROP";

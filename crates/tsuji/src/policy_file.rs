@@ -141,6 +141,15 @@ pub(crate) fn parts_of_the_start(one: &Policy, other: &Policy) -> Vec<String> {
     if one.engine() != other.engine() {
         parts.push("engine".to_owned());
     }
+    let robot = |it: &Policy| it.robot().cloned();
+    if robot(one) != robot(other) {
+        parts.push("robot".to_owned());
+    }
+    let exports =
+        |it: &Policy| -> Vec<_> { it.exports().iter().map(|it| it.topic.clone()).collect() };
+    if exports(one) != exports(other) {
+        parts.push("export".to_owned());
+    }
     if one.prefer() != other.prefer() {
         parts.push(
             "prefer (of joining the network and showing subscriptions; rules obey it now)"

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 use std::thread::{JoinHandle, ThreadId};
 use std::time::{Duration, Instant};
 
-use tsuji_core::{Policy, Prefer, TransportId};
+use tsuji_core::{Outward, Policy, Prefer, TransportId};
 use tsuji_platform::fork::Generation;
 use tsuji_platform::life::Life;
 use tsuji_platform::ordered::{Condvar, Mutex, MutexGuard};
@@ -26,7 +26,7 @@ use crate::dirty::DirtyEndpoints;
 use crate::graph::ProcessInfo;
 use crate::graph_cache::GraphCache;
 use crate::guard_condition::GuardCore;
-use crate::network::Network;
+use crate::network::{Network, outward_of};
 use crate::policy_file::{self, PolicyFile};
 use crate::registry::{self, Arrange, Failed, WireEngines};
 use crate::{Error, ErrorKind, Result};
@@ -108,7 +108,8 @@ impl Session {
                 ));
             }
             // What the file says of it now is taken at the next start.
-            let of_start = |it: &Policy| (it.interop(), it.engine());
+            let of_start =
+                |it: &Policy| (it.interop(), it.engine(), outward_of(it, None).unwrap_or_default());
             let is_newer = follows_same && of_start(&session.first_policy) != of_start(policy);
             let is_same = match is_newer {
                 true => session.asked.has_same_environment(&network),
@@ -116,8 +117,8 @@ impl Session {
             };
             if !is_same {
                 return Err(Error::invalid(
-                    "another context of this process speaks to other ROS 2 nodes; allowed: the same \
-                     interop and engine, ROS_* and engines' variables, or an isolated context",
+                    "another context of this process speaks to other ROS 2 nodes, or is of another robot; \
+                     allowed: the same robot, exports, interop and engine, ROS_* and engines' variables, or an isolated context",
                 ));
             }
             session.contexts.fetch_add(1, Ordering::AcqRel);
@@ -251,6 +252,11 @@ impl Session {
         // There may be links to be looked after.
         self.waker.give();
         false
+    }
+
+    /// What the outside sees of this process.
+    pub(crate) fn outward(&self) -> &Arc<Outward> {
+        self.network.outward()
     }
 
     /// Whether foreign ROS 2 nodes are spoken to.

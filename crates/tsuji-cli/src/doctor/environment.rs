@@ -3,7 +3,7 @@
 use std::env;
 use std::path::Path;
 
-use tsuji_core::{Interop, RtpsEngine};
+use tsuji_core::{Interop, Robot, RtpsEngine};
 use tsuji_ros::environment::{DiscoveryRange, EnvironmentError, RosEnvironment};
 
 use super::{Finding, State};
@@ -62,6 +62,7 @@ pub(super) fn examine(interop: Option<Interop>, engine: Option<RtpsEngine>) -> V
     findings.extend(value("TSUJI_POLICY").map(|it| {
         finding("TSUJI_POLICY", State::Good, format!("{it}: obeyed, unless --policy names another"))
     }));
+    findings.extend(value("TSUJI_ROBOT").map(|it| robot(&it)));
     findings.push(self::interop(value("TSUJI_INTEROP").as_deref(), interop, engine));
     findings.extend(value(ENGINE).map(|it| self::engine(&it, speaks_rtps, engine)));
     findings.extend(value("ROS_DISTRO").map(|it| distro(&it)));
@@ -84,6 +85,23 @@ pub(super) fn examine(interop: Option<Interop>, engine: Option<RtpsEngine>) -> V
         findings.extend(said.map(|it| finding(name, State::Note, format!("{it}: {comes}"))));
     }
     findings
+}
+
+/// What is said of the robot that programs started here are of.
+fn robot(name: &str) -> Finding {
+    const NAME: &str = "TSUJI_ROBOT";
+    match Robot::new(name, Vec::new()) {
+        Ok(_) => {
+            let text = format!(
+                "{name}: obeyed; outside of it /chatter of a program started here is /{name}/chatter"
+            );
+            finding(NAME, State::Good, text)
+        }
+        Err(error) => {
+            let text = format!("{name:?} is {error}");
+            finding(NAME, State::Broken, text).mend(format!("unset {NAME}"))
+        }
+    }
 }
 
 /// Which foreign ROS 2 nodes are spoken to.

@@ -226,6 +226,7 @@ fn the_environment() {
         ("CYCLONEDDS_URI", "file:///x"),
         ("ROS_DISTRO", "humble"),
         ("TSUJI_INTEROP", "rtps"),
+        ("TSUJI_ROBOT", "r2"),
         ("FASTDDS_DEFAULT_PROFILES_FILE", "/x"),
         ("AMENT_PREFIX_PATH", "/no/such/prefix"),
         ("ROS_SECURITY_ENABLE", "true"),
@@ -243,6 +244,8 @@ fn the_environment() {
     assert_eq!(state("CYCLONEDDS_URI"), "warning");
     assert_eq!(state("ROS_DISTRO"), "ok");
     assert_eq!(state("TSUJI_INTEROP"), "ok");
+    let found = finding(&json, "environment", "TSUJI_ROBOT").1;
+    assert!(found.ends_with("/chatter of a program started here is /r2/chatter"), "{found}");
     assert_eq!(state("FASTDDS_DEFAULT_PROFILES_FILE"), "note");
     // Who only joins is told it too.
     assert!(
@@ -274,6 +277,11 @@ fn who_is_spoken_to() {
     let (state, _, mend) = finding(&wrong, "environment", "TSUJI_INTEROP");
     assert_eq!((state.as_str(), mend.as_str()), ("broken", "unset TSUJI_INTEROP"));
     assert_eq!(finding(&wrong, "peers", "join").0, "broken");
+    let (code, wrong) = json(&[("TSUJI_ROBOT", "r-2")]);
+    assert_eq!(code, Some(1));
+    let (state, found, mend) = finding(&wrong, "environment", "TSUJI_ROBOT");
+    assert_eq!((state.as_str(), mend.as_str()), ("broken", "unset TSUJI_ROBOT"));
+    assert!(found.starts_with("\"r-2\" is no name of a robot; allowed: letters"), "{found}");
     let off = ("ROS_AUTOMATIC_DISCOVERY_RANGE", "OFF");
     let (code, off) = json(&[("TSUJI_INTEROP", "rtps"), off]);
     assert_eq!(code, Some(0));

@@ -12,7 +12,7 @@ const BAD_ERRORS: &str = r#"bad.xml:1:16: "speed" is not a preference; allowed: 
 bad.xml:2:24: "huge" is not a size; allowed: small, large
 bad.xml:2:43: "far" is not a scope; allowed: intra, local, remote
 bad.xml:2:53: "sharm" is not a transport (did you mean "shm"?); allowed: inproc, shm, cyclonedds, fastdds, zenoh, ros1
-bad.xml:3:4: "transprt" is not an element here (did you mean "transport"?); allowed: size, topic, rule, forbid, transport
+bad.xml:3:4: "transprt" is not an element here (did you mean "transport"?); allowed: size, topic, rule, forbid, transport, robot, export
 error: bad.xml: 5 errors, the whole file is refused
 "#;
 

@@ -144,6 +144,40 @@ fn late_joiners_get_what_is_kept_for_them() {
 }
 
 #[test]
+fn a_robot_has_names_of_its_own_and_its_own_before_them_outside() {
+    let world = World::new();
+    let _robots = ["r1", "r2"].map(|it| {
+        world.start(&[
+            "topic",
+            "pub",
+            "--robot",
+            it,
+            "-n",
+            "talker",
+            "/chatter",
+            TEXT,
+            "{data: hello}",
+        ])
+    });
+    world.run_until(&["topic", "list"], |it| it.out == "/r1/chatter\n/r2/chatter\n");
+    world.run_until(&["topic", "list", "--robot", "r2"], |it| it.out == "/chatter\n");
+    world.run_until(&["node", "list"], |it| it.out == "/r1/talker\n/r2/talker\n");
+    world.run_until(&["node", "list", "--robot=r1"], |it| it.out == "/r2/talker\n/talker\n");
+    let of = |variables: &[(&str, &str)], words: &[&str]| {
+        let words = [&["topic", "echo", "--once"], words].concat();
+        world.run_with(variables, &words).good().to_owned()
+    };
+    assert_eq!(of(&[], &["/r2/chatter"]), "data: hello\n---\n");
+    assert_eq!(of(&[("TSUJI_ROBOT", "r2")], &["/chatter"]), "data: hello\n---\n");
+    // An empty name is none, whatever the environment says.
+    assert_eq!(of(&[("TSUJI_ROBOT", "r2")], &["--robot", "", "/r1/chatter"]), "data: hello\n---\n");
+    let wrong = world.run(&["topic", "list", "--robot", "r-2"]).bad(2);
+    let expect =
+        "error: invalid value 'r-2' for '--robot <NAME>': no name of a robot; allowed: letters";
+    assert!(wrong.starts_with(expect), "{wrong}");
+}
+
+#[test]
 fn lists_in_the_words_of_ros2() {
     let world = World::new();
     assert_eq!(world.run(&["topic", "list"]).good(), "");

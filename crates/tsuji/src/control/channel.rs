@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use tsuji_core::TransportId;
+use tsuji_core::{Robot, TransportId};
 use tsuji_platform::life::LifeSign;
 use tsuji_platform::socket::{Connection, Credentials, MESSAGE_BYTES_MAX};
 use tsuji_platform::{clock, process};
@@ -430,22 +430,49 @@ impl Channels {
     }
 
     pub(crate) fn send(&mut self, peer: PeerId, control: &Control) {
-        if let Some(key) = self.key_of(peer) {
+        if let Some(key) = self.key_of(peer).filter(|key| !self.is_withheld(*key, control)) {
             self.send_by(key, control);
         }
     }
 
     /// Sends by this channel, whoever is at the other end.
     pub(crate) fn send_by(&mut self, key: u64, control: &Control) {
-        self.send_on(key, control, encode(control), Vec::new());
+        let frame = self.encode(control);
+        self.send_on(key, control, frame, Vec::new());
+    }
+
+    /// With the names that others have for what is here.
+    fn encode(&self, control: &Control) -> Vec<u8> {
+        match &self.own {
+            Some(own) => encode(&control.outward(&own.outward)),
+            None => encode(control),
+        }
+    }
+
+    /// Whether whoever is at the other end is on another host or of another robot.
+    pub(crate) fn is_outside(&self, key: u64) -> bool {
+        let Some((channel, own)) = self.all.get(&key).zip(self.own.as_ref()) else { return false };
+        let robot = own.outward.robot().map(Robot::name);
+        let is_of_other = channel.hello.as_ref().is_some_and(|it| it.robot.as_deref() != robot);
+        channel.is_remote() || is_of_other
+    }
+
+    /// Whether this shows a topic that does not leave this host or robot, and whoever is at the other end is outside.
+    pub(crate) fn is_withheld(&self, key: u64, control: &Control) -> bool {
+        let Some(topic) = control.topic() else { return false };
+        let is_kept = self.own.as_ref().is_some_and(|it| !it.outward.is_exported(topic));
+        is_kept && self.is_outside(key)
     }
 
     pub(crate) fn broadcast(&mut self, control: &Control) {
         if self.by_peer.is_empty() {
             return;
         }
-        let frame = encode(control);
+        let frame = self.encode(control);
         for key in self.by_peer.values().copied().collect::<Vec<_>>() {
+            if self.is_withheld(key, control) {
+                continue;
+            }
             // Whoever has not been told what there was before will be told everything then.
             self.send_on(key, control, frame.clone(), Vec::new());
         }
@@ -460,7 +487,8 @@ impl Channels {
     /// Says this to all processes of this host to which a channel is open.
     pub(crate) fn broadcast_open(&mut self, control: &Control) {
         let open = self.all.iter().filter(|(_, it)| it.hello.is_some() && it.is_open());
-        let (open, frame): (Vec<_>, _) = (open.map(|(key, _)| *key).collect(), encode(control));
+        let (open, frame): (Vec<_>, _) =
+            (open.map(|(key, _)| *key).collect(), self.encode(control));
         for key in open {
             self.send_on(key, control, frame.clone(), Vec::new());
         }

@@ -3,10 +3,11 @@
 //! A frame is a magic word, a version and one [`Control`]. The first two never change their place,
 //! so that a process of another version is recognised, not misread.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tsuji_core::{Durability, History, Liveliness, Qos, Reliability};
+use tsuji_core::{Durability, History, Liveliness, Outward, Qos, Reliability};
 use tsuji_platform::life::LifeSign;
 
 pub(crate) use tsuji_core::flows::{Flow, Refusal};
@@ -17,11 +18,11 @@ use crate::graph::{Role, RouteHalf, TypeOf};
 use crate::{Error, ErrorKind};
 
 /// Changes with every change of this file.
-pub(crate) const VERSION: u32 = 10;
+pub(crate) const VERSION: u32 = 11;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"tsji");
 
-/// One message of the control channel.
+/// One message of the control channel. Topics and namespaces in it are as the outside of a robot calls them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Control {
     /// Who I am, and how each transport greets. The descriptors of all handshakes follow in order.
@@ -105,6 +106,68 @@ pub(crate) enum ParkingWord {
     Bye([u8; 16]),
 }
 
+impl Control {
+    /// The topic that it is about and shows, if it is about one.
+    pub(crate) fn topic(&self) -> Option<&str> {
+        match self {
+            Self::Endpoint(record) => Some(&record.topic),
+            Self::Route { half: Some(RouteHalf::Decision(half)), .. } => Some(&half.topic),
+            _ => None,
+        }
+    }
+
+    /// The same of a process of this kind, with the names that the outside has for it.
+    pub(crate) fn outward(&self, outward: &Outward) -> Cow<'_, Self> {
+        match self {
+            _ if outward.robot().is_none() => Cow::Borrowed(self),
+            Self::Node(record) => {
+                let namespace = outward.namespace(&record.namespace).into_owned();
+                Cow::Owned(Self::Node(NodeRecord { namespace, ..record.clone() }))
+            }
+            Self::Endpoint(record) => {
+                let topic = outward.topic(&record.topic).into_owned();
+                Cow::Owned(Self::Endpoint(EndpointRecord { topic, ..record.clone() }))
+            }
+            Self::Pin { question, topic, transport, stamp } => {
+                let topic = outward.topic(topic).into_owned();
+                let (question, transport, stamp) = (*question, transport.clone(), *stamp);
+                Cow::Owned(Self::Pin { question, topic, transport, stamp })
+            }
+            Self::Route { question, half: Some(RouteHalf::Decision(half)) } => {
+                let mut half = half.clone();
+                half.topic = outward.topic(&half.topic).into_owned();
+                for node in half.nodes() {
+                    *node = outward.node(node).into_owned();
+                }
+                let half = Some(RouteHalf::Decision(half));
+                Cow::Owned(Self::Route { question: *question, half })
+            }
+            _ => Cow::Borrowed(self),
+        }
+    }
+
+    /// The same with the names that a process of this kind has. `None` where it is about a topic for which it has none.
+    pub(crate) fn inward(mut self, outward: &Outward) -> Option<Self> {
+        match &mut self {
+            _ if outward.robot().is_none() => {}
+            Self::Node(record) => {
+                record.namespace = outward.namespace_here(&record.namespace).into_owned();
+            }
+            Self::Endpoint(EndpointRecord { topic, .. }) | Self::Pin { topic, .. } => {
+                *topic = outward.topic_here(topic)?.into_owned();
+            }
+            Self::Route { half: Some(RouteHalf::Decision(half)), .. } => {
+                half.topic = outward.topic_here(&half.topic)?.into_owned();
+                for node in half.nodes() {
+                    *node = outward.node_here(node).into_owned();
+                }
+            }
+            _ => {}
+        }
+        Some(self)
+    }
+}
+
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         let is_passing = matches!(error.kind(), ErrorKind::Busy | ErrorKind::Exhausted);
@@ -119,6 +182,8 @@ pub(crate) struct Hello {
     pub(crate) pid: u32,
     pub(crate) program: String,
     pub(crate) host: String,
+    /// The name of its robot, if it has one.
+    pub(crate) robot: Option<String>,
     /// What processes of its host ask whether it lives.
     pub(crate) life: LifeRecord,
     pub(crate) handshakes: Vec<HandshakeRecord>,
@@ -272,6 +337,8 @@ pub(crate) fn decode(frame: &[u8]) -> Result<Control, FrameError> {
 mod tests {
     use tsuji_transport::Gid;
 
+    use tsuji_core::Robot;
+
     use super::*;
 
     fn flow() -> Flow {
@@ -320,6 +387,41 @@ mod tests {
         ] {
             assert_eq!(decode(&encode(&control)), Ok(control));
         }
+    }
+
+    #[test]
+    fn names_are_told_as_the_outside_has_them() {
+        let robot = Robot::new("r2", vec!["/fleet/**".parse().unwrap()]).unwrap();
+        let (r2, none) = (Outward::new(Some(robot), Vec::new()), Outward::default());
+        let pin = |topic: &str| Control::Pin {
+            question: 1,
+            topic: topic.into(),
+            transport: None,
+            stamp: (1, [2; 16]),
+        };
+        let node = |namespace: &str| {
+            Control::Node(NodeRecord {
+                gid: [1; 16],
+                name: "n".into(),
+                namespace: namespace.into(),
+                enclave: "/".into(),
+            })
+        };
+        for (here, outside) in [
+            (pin("/a"), pin("/r2/a")),
+            (pin("/fleet/a"), pin("/fleet/a")),
+            (node("/"), node("/r2")),
+            (Control::Settled, Control::Settled),
+        ] {
+            assert_eq!(*here.outward(&r2), outside);
+            assert_eq!(outside.clone().inward(&r2), Some(here.clone()));
+            assert_eq!(
+                (here.outward(&none), here.clone().inward(&none)),
+                (Cow::Borrowed(&here), Some(here.clone()))
+            );
+        }
+        assert_eq!(pin("/r1/a").inward(&r2), None);
+        assert_eq!(node("/r1").inward(&r2), Some(node("/r1")));
     }
 
     #[test]

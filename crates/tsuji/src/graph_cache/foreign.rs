@@ -340,6 +340,9 @@ impl GraphCache {
     }
 
     fn show(&self, session: &Session, topic: &str, on: impl Fn(&Arc<dyn Transport>) -> Result<()>) {
+        if !session.outward().is_exported(topic) {
+            return;
+        }
         // The second engine is heard by those alone who hear the first.
         let wires = self.foreign.joined.iter().filter(|it| !session.is_second(&it.transport));
         for wire in wires {
@@ -593,13 +596,14 @@ impl GraphCache {
             }
         }
         let plain = match foreign_endpoint(found) {
-            Ok(Some(plain)) => plain,
-            Ok(None) => return,
+            Ok(Some(plain)) => inward(session, plain),
+            Ok(None) => None,
             Err(error) => {
                 let error = format!("{}: {error}", found.topic);
                 return self.complain(found.participant, &error);
             }
         };
+        let Some(plain) = plain else { return };
         if let Some(known) = self.endpoints.get(&found.name)
             && is_same(&known.record, &plain.record)
             && self.foreign.ends.get(&found.name) == plain.end.as_ref()
@@ -760,7 +764,8 @@ impl GraphCache {
         for (at, node) in nodes.into_iter().enumerate() {
             let NodeEntitiesInfo { node_namespace, node_name, .. } = node;
             let gid = node_gid(participant, at);
-            let (name, namespace, enclave) = (node_name, node_namespace, enclave.clone());
+            let namespace = session.outward().namespace_here(&node_namespace).into_owned();
+            let (name, enclave) = (node_name, enclave.clone());
             let record = NodeRecord { gid, name, namespace, enclave };
             self.know_node(session, peer, record);
         }
@@ -863,7 +868,7 @@ impl GraphCache {
             readers.map(|it| (it.node, it.wire_name(&wire.transport).map(|it| Guid(it.0)))),
         );
         let nodes = nodes.into_iter().map(|(gid, record)| NodeEntitiesInfo {
-            node_namespace: record.namespace.clone(),
+            node_namespace: session.outward().namespace(&record.namespace).into_owned(),
             node_name: record.name.clone(),
             readers: readers.remove(&gid).unwrap_or_default(),
             writers: writers.remove(&gid).unwrap_or_default(),
@@ -924,6 +929,14 @@ fn nodes_channel(distro: Distro, qos: Qos) -> ChannelSpec {
         // It is a hash that this crate knows, so it can be written.
         user_data: said.write().unwrap_or_default(),
     }
+}
+
+/// The same, by the name that its topic has here; nothing, if it is of another robot, or a topic that is not exported.
+fn inward(session: &Session, mut plain: ForeignEndpoint) -> Option<ForeignEndpoint> {
+    let outward = session.outward();
+    let topic = outward.topic_here(&plain.record.topic)?.into_owned();
+    plain.record.topic = topic;
+    outward.is_exported(&plain.record.topic).then_some(plain)
 }
 
 /// What keeps services of a vendor from being understood where samples are related so.

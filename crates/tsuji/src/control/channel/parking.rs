@@ -17,6 +17,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tsuji_core::Outward;
 use tsuji_platform::clock;
 use tsuji_platform::life::Life;
 use tsuji_platform::poll::{Poll, Waker};
@@ -39,6 +40,8 @@ pub(crate) struct OwnEnd {
     /// Where the others listen.
     pub(super) folder: PathBuf,
     pub(super) life: Arc<Life>,
+    /// What others see of it.
+    pub(super) outward: Arc<Outward>,
     open_max: usize,
 }
 
@@ -57,7 +60,9 @@ impl OwnEnd {
             }
         };
         let (poll, waker) = (Arc::clone(&session.poll), Arc::clone(&session.waker));
-        Self { id: session.id, poll, waker, folder, life: Arc::clone(session.life()), open_max }
+        let outward = Arc::clone(session.outward());
+        let life = Arc::clone(session.life());
+        Self { id: session.id, poll, waker, folder, life, outward, open_max }
     }
 }
 
@@ -579,6 +584,7 @@ mod tests {
                 waker,
                 folder: folder_of,
                 life: own,
+                outward: Arc::default(),
                 open_max: 0,
             });
             let mut meet = |peer: PeerId, life: &Life| {
@@ -590,6 +596,7 @@ mod tests {
                     pid: 1,
                     program: String::new(),
                     host: String::new(),
+                    robot: None,
                     life: life.sign().into(),
                     handshakes: Vec::new(),
                 };

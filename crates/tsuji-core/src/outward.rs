@@ -1,0 +1,257 @@
+//! What the outside sees of a process: the name of its robot before its names, and which topics at all.
+
+use std::borrow::Cow;
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::TopicPattern;
+use crate::names::validate_namespace;
+
+/// The most characters of a robot's name, so that what stands behind it has room.
+pub const ROBOT_LENGTH_MAX: usize = 100;
+
+/// A robot. Its processes know its topics by names of their own, and others by the same names behind the robot's.
+///
+/// `/camera/image` of the robot `r2` is `/r2/camera/image` outside of it. Topics that are shared have one name everywhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Robot {
+    /// With the slash before it.
+    prefix: Arc<str>,
+    shared: Vec<TopicPattern>,
+}
+
+impl Robot {
+    /// The robot `name`: tokens of ROS names with slashes between, as `r2` or `fleet/r2`.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidRobot`] if it is no such name, or longer than [`ROBOT_LENGTH_MAX`].
+    pub fn new(name: &str, shared: Vec<TopicPattern>) -> Result<Self, InvalidRobot> {
+        let prefix = format!("/{name}");
+        let is_name = !name.is_empty() && validate_namespace(&prefix).is_ok();
+        if !is_name || ROBOT_LENGTH_MAX < name.len() {
+            return Err(InvalidRobot);
+        }
+        Ok(Self { prefix: prefix.into(), shared })
+    }
+
+    /// Its name, without a slash before it.
+    pub fn name(&self) -> &str {
+        &self.prefix[1..]
+    }
+
+    /// The topics that have one name everywhere.
+    pub fn shared(&self) -> &[TopicPattern] {
+        &self.shared
+    }
+
+    /// The same topics shared by a robot of another name.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`new`](Self::new).
+    pub fn renamed(&self, name: &str) -> Result<Self, InvalidRobot> {
+        Self::new(name, self.shared.clone())
+    }
+
+    /// What is behind the robot's own name.
+    fn behind<'a>(&self, name: &'a str) -> Option<&'a str> {
+        name.strip_prefix(&*self.prefix).filter(|it| it.starts_with('/'))
+    }
+
+    /// Whether a topic of this robot is called the same outside.
+    fn is_shared(&self, topic: &str) -> bool {
+        // What begins with the robot's own name would be taken for one of its other topics.
+        self.behind(topic).is_none() && self.shared.iter().any(|it| it.matches(topic))
+    }
+}
+
+/// A text that is no robot's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InvalidRobot;
+
+impl fmt::Display for InvalidRobot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "no name of a robot; allowed: letters, digits and '_', not beginning with a digit, in parts with '/' between, \
+             at most {ROBOT_LENGTH_MAX}"
+        )
+    }
+}
+
+impl Error for InvalidRobot {}
+
+/// What the outside sees of a process. Inside are the processes of the same robot on the same host; without a robot, all
+/// of tsuji on the host that have none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outward {
+    robot: Option<Robot>,
+    /// All topics, where it is empty.
+    exports: Vec<TopicPattern>,
+}
+
+impl Outward {
+    /// Of this robot the topics that fit one of `exports`, or all where there is none.
+    pub fn new(robot: Option<Robot>, exports: Vec<TopicPattern>) -> Self {
+        Self { robot, exports }
+    }
+
+    /// The robot.
+    pub fn robot(&self) -> Option<&Robot> {
+        self.robot.as_ref()
+    }
+
+    /// The topics that the outside sees; empty for all.
+    pub fn exports(&self) -> &[TopicPattern] {
+        &self.exports
+    }
+
+    /// Whether the outside sees a topic or service of this process, and this process those of that name outside.
+    pub fn is_exported(&self, topic: &str) -> bool {
+        self.exports.is_empty() || self.exports.iter().any(|it| it.matches(topic))
+    }
+
+    /// What a topic or service of this process is called outside.
+    pub fn topic<'a>(&self, topic: &'a str) -> Cow<'a, str> {
+        match &self.robot {
+            Some(robot) if !robot.is_shared(topic) => format!("{}{topic}", robot.prefix).into(),
+            _ => topic.into(),
+        }
+    }
+
+    /// What a topic or service is called in this process that has this name outside. `None` if it is of another robot:
+    /// nothing here has a name for it.
+    pub fn topic_here<'a>(&self, name: &'a str) -> Option<Cow<'a, str>> {
+        let Some(robot) = &self.robot else { return Some(name.into()) };
+        match robot.behind(name) {
+            Some(topic) if !robot.is_shared(topic) => Some(topic.into()),
+            _ => robot.is_shared(name).then(|| name.into()),
+        }
+    }
+
+    /// What a namespace of this process is called outside.
+    pub fn namespace<'a>(&self, namespace: &'a str) -> Cow<'a, str> {
+        match (&self.robot, namespace) {
+            (None, _) => namespace.into(),
+            (Some(robot), "/") => robot.prefix.to_string().into(),
+            (Some(robot), _) => format!("{}{namespace}", robot.prefix).into(),
+        }
+    }
+
+    /// What a node of this full name is called outside. What is no full name stays.
+    pub fn node<'a>(&self, node: &'a str) -> Cow<'a, str> {
+        if node.starts_with('/') { self.namespace(node) } else { node.into() }
+    }
+
+    /// What a node of this full name outside is called in this process. That of another robot stays as it is.
+    pub fn node_here<'a>(&self, name: &'a str) -> Cow<'a, str> {
+        match &self.robot {
+            Some(robot) => robot.behind(name).unwrap_or(name).into(),
+            None => name.into(),
+        }
+    }
+
+    /// What a namespace of this name is called in this process. That of another robot stays as it is.
+    pub fn namespace_here<'a>(&self, name: &'a str) -> Cow<'a, str> {
+        match &self.robot {
+            Some(robot) if name == &*robot.prefix => "/".into(),
+            Some(robot) => robot.behind(name).unwrap_or(name).into(),
+            None => name.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn outward(name: &str, shared: &str, exports: &str) -> Outward {
+        let patterns = |all: &str| all.split_whitespace().map(|it| it.parse().unwrap()).collect();
+        Outward::new(Some(Robot::new(name, patterns(shared)).unwrap()), patterns(exports))
+    }
+
+    #[test]
+    fn names_of_a_robot_are_behind_its_own_outside() {
+        let r2 = outward("r2", "/fleet/** /clock", "");
+        for (here, outside) in [
+            ("/camera/image", "/r2/camera/image"),
+            ("/clock", "/clock"),
+            ("/fleet", "/fleet"),
+            ("/fleet/orders", "/fleet/orders"),
+            ("/r2", "/r2/r2"),
+            ("/r2/camera/image", "/r2/r2/camera/image"),
+            ("/r22/x", "/r2/r22/x"),
+        ] {
+            assert_eq!(
+                (&*r2.topic(here), r2.topic_here(outside).as_deref()),
+                (outside, Some(here))
+            );
+        }
+        for others in ["/camera/image", "/r1/camera/image", "/r22/x", "/r2", "/r2/clock"] {
+            assert_eq!(r2.topic_here(others), None, "{others}");
+        }
+        for (here, outside) in [("/", "/r2"), ("/arm", "/r2/arm"), ("/r2", "/r2/r2")] {
+            assert_eq!(
+                (r2.namespace(here), r2.namespace_here(outside)),
+                (outside.into(), here.into())
+            );
+        }
+        for (here, outside) in [("/arm", "/r2/arm"), ("?", "?"), ("/r2", "/r2/r2")] {
+            assert_eq!((r2.node(here), r2.node_here(outside)), (outside.into(), here.into()));
+        }
+        assert_eq!(r2.node_here("/r2"), "/r2");
+        assert_eq!((&*r2.namespace_here("/r1/arm"), &*r2.namespace_here("/")), ("/r1/arm", "/"));
+    }
+
+    #[test]
+    fn without_a_robot_names_stay() {
+        let none = Outward::default();
+        assert_eq!(
+            (&*none.topic("/a"), none.topic_here("/r1/a").as_deref()),
+            ("/a", Some("/r1/a"))
+        );
+        assert_eq!((&*none.namespace("/"), &*none.namespace_here("/r1")), ("/", "/r1"));
+    }
+
+    #[test]
+    fn what_is_exported() {
+        let all = outward("r2", "", "");
+        let some = outward("fleet/r2", "", "/camera/** /cmd_vel");
+        assert!(
+            all.is_exported("/tf")
+                && some.is_exported("/camera/left")
+                && some.is_exported("/cmd_vel")
+        );
+        assert!(!some.is_exported("/tf") && !some.is_exported("/fleet/r2/cmd_vel"));
+        assert_eq!(some.topic("/cmd_vel"), "/fleet/r2/cmd_vel");
+    }
+
+    #[test]
+    fn what_is_no_robots_name() {
+        for name in ["", "/r2", "r2/", "2r", "a//b", "r-2", "r 2", "räuber", &"a".repeat(101)] {
+            assert_eq!(Robot::new(name, Vec::new()), Err(InvalidRobot), "{name}");
+        }
+        assert_eq!(Robot::new("fleet/r_2", Vec::new()).unwrap().name(), "fleet/r_2");
+    }
+
+    proptest! {
+        #[test]
+        fn no_two_topics_have_one_name_outside(
+            topics in prop::collection::vec("(/(r2|fleet|a|status)){1,4}", 2),
+            shared in prop::collection::vec("(/(r2|fleet|\\*|\\*\\*|a)){1,3}", 0..3),
+        ) {
+            let r2 = outward("r2", &shared.join(" "), "");
+            let outside: Vec<_> = topics.iter().map(|it| r2.topic(it)).collect();
+            for (topic, name) in topics.iter().zip(&outside) {
+                let here = r2.topic_here(name);
+                prop_assert_eq!(here.as_deref(), Some(topic.as_str()));
+            }
+            prop_assert_eq!(topics[0] == topics[1], outside[0] == outside[1]);
+        }
+    }
+}

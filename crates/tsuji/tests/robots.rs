@@ -1,0 +1,294 @@
+//! Robots: their names inside and outside, and what leaves them. Each context here is a process of its own to the others.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod house;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use house::foreign::{Plain, Topic, next};
+use house::{Folder, HANG, Watchdog, keep_all, take, wait_until};
+use tsuji::{Context, ErrorKind, Interop, Message, Node, Publisher, Subscription};
+use tsuji_core::Policy;
+use tsuji_interfaces::example_interfaces::srv::{
+    AddTwoInts, AddTwoIntsRequest, AddTwoIntsResponse,
+};
+use tsuji_interfaces::std_msgs::msg::String as Text;
+use tsuji_ros::gid::Distro;
+use tsuji_ros::graph_message::{self, ParticipantEntitiesInfo};
+
+/// With the elements of a policy file; where nothing else is said, nodes of other makes are spoken to over loopback.
+fn policy(elements: &str) -> Policy {
+    let text = format!(
+        r#"<tsuji>{elements}<transport name="cyclonedds">
+            <set key="interfaces" value="lo"/><set key="multicast" value="true"/>
+        </transport></tsuji>"#
+    );
+    tsuji_policy::load("test", text.as_bytes(), tsuji::KNOWN_TRANSPORTS).unwrap()
+}
+
+/// A process that meets those of tsuji alone, or in a domain of its own others too.
+fn process(folder: &Folder, domain: Option<u32>, elements: &str) -> Context {
+    let interop = domain.map_or(Interop::NONE, |_| Interop::RTPS);
+    let builder = Context::builder().runtime_dir(&folder.0).domain(domain.unwrap_or(60));
+    builder.interop(interop).policy(policy(elements)).isolated().build().unwrap()
+}
+
+const R1: &str = r#"<robot name="r1" shared="/fleet/**"/>"#;
+const R2: &str = r#"<robot name="r2" shared="/fleet/**"/>"#;
+
+fn publisher(node: &Node, topic: &str) -> Publisher<Text> {
+    node.create_publisher(topic, keep_all()).unwrap()
+}
+
+fn subscription(node: &Node, topic: &str) -> Subscription<Text> {
+    node.create_polled_subscription(topic, keep_all()).unwrap()
+}
+
+fn say(publisher: &Publisher<Text>, data: &str) {
+    publisher.publish(Text { data: data.into() }).unwrap();
+}
+
+#[track_caller]
+fn hears(node: &Node, subscription: &Subscription<Text>, expect: &[&str]) {
+    let heard: BTreeSet<String> =
+        expect.iter().map(|_| take(node, subscription).data.to_string()).collect();
+    assert_eq!(heard, expect.iter().map(|it| (*it).to_owned()).collect());
+}
+
+/// The names of the topics that a process knows, but for those that every node has.
+fn topics(context: &Context) -> Vec<String> {
+    let graph = context.graph();
+    let names = graph.endpoints.iter().map(|it| it.topic.clone());
+    let names: BTreeSet<String> = names.filter(|it| !it.contains("rosout")).collect();
+    names.into_iter().collect()
+}
+
+fn nodes(context: &Context) -> Vec<String> {
+    let mut nodes: Vec<String> =
+        context.graph().nodes.iter().map(|it| it.fully_qualified_name()).collect();
+    nodes.sort();
+    nodes
+}
+
+#[test]
+fn robots_of_one_kind_keep_apart_and_a_process_outside_knows_both() {
+    let _watchdog = Watchdog::start("robots of one kind");
+    let folder = Folder::new();
+    // Both have the same nodes and topics.
+    let all = [R1, R2].map(|robot| {
+        let (talks, listens) = (process(&folder, None, robot), process(&folder, None, robot));
+        let (talker, listener) = (talks.node("talker").unwrap(), listens.node("listener").unwrap());
+        let publishers = [publisher(&talker, "chatter"), publisher(&talker, "fleet/status")];
+        let subscriptions = [subscription(&listener, "chatter"), subscription(&listener, "cmd")];
+        (publishers, subscriptions, talker, listener)
+    });
+    let outside = process(&folder, None, "");
+    let fleet = outside.node("fleet").unwrap();
+    let [heard_1, heard_2, status] =
+        ["r1/chatter", "r2/chatter", "fleet/status"].map(|it| subscription(&fleet, it));
+    let command = publisher(&fleet, "r2/cmd");
+
+    status.wait_for_publishers(2, HANG).unwrap();
+    heard_1.wait_for_publishers(1, HANG).unwrap();
+    heard_2.wait_for_publishers(1, HANG).unwrap();
+    command.wait_for_subscriptions(1, HANG).unwrap();
+    for ((publishers, subscriptions, ..), name) in all.iter().zip(["r1", "r2"]) {
+        publishers[0].wait_for_subscriptions(2, HANG).unwrap();
+        subscriptions[0].wait_for_publishers(1, HANG).unwrap();
+        say(&publishers[0], &format!("I am {name}"));
+        say(&publishers[1], &format!("{name} is well"));
+    }
+    say(&command, "go");
+    hears(&fleet, &heard_1, &["I am r1"]);
+    hears(&fleet, &heard_2, &["I am r2"]);
+    hears(&fleet, &status, &["r1 is well", "r2 is well"]);
+    for ((_, subscriptions, _, listener), name) in all.iter().zip(["r1", "r2"]) {
+        hears(listener, &subscriptions[0], &[&format!("I am {name}")]);
+        assert!(subscriptions[0].take().unwrap().is_none());
+    }
+    hears(&all[1].3, &all[1].1[1], &["go"]);
+    assert_eq!(all[0].1[1].matched(), 0);
+
+    assert_eq!(
+        topics(&outside),
+        ["/fleet/status", "/r1/chatter", "/r1/cmd", "/r2/chatter", "/r2/cmd"]
+    );
+    assert_eq!(
+        nodes(&outside),
+        ["/fleet", "/r1/listener", "/r1/talker", "/r2/listener", "/r2/talker"]
+    );
+    let inside = all[1].3.context();
+    assert_eq!(inside.robot(), Some("r2"));
+    assert_eq!(topics(inside), ["/chatter", "/cmd", "/fleet/status"]);
+    assert_eq!(nodes(inside), ["/fleet", "/listener", "/r1/listener", "/r1/talker", "/talker"]);
+}
+
+#[test]
+fn the_transport_of_a_robots_topic_is_set_from_outside_and_from_another_it_is_not() {
+    let _watchdog = Watchdog::start("set from outside");
+    let folder = Folder::new();
+    let [one, two] = [R1, R2].map(|robot| process(&folder, None, robot));
+    let outside = process(&folder, None, "");
+    let (talker, listener) = (two.node("talker").unwrap(), two.node("listener").unwrap());
+    let (publisher, subscription) = (publisher(&talker, "a"), subscription(&listener, "a"));
+    publisher.wait_for_subscriptions(1, HANG).unwrap();
+    let transport = || {
+        let routes = two.routes(HANG).unwrap();
+        routes.iter().find(|it| it.topic == "/a").unwrap().transport.clone().unwrap()
+    };
+    assert_eq!(transport(), "inproc");
+    wait_until("it is known outside", || topics(&outside).contains(&"/r2/a".to_owned()));
+    let flows = |context: &Context, topic: &str| -> u32 {
+        let settings = context.set_route(topic, Some("shm"), HANG).unwrap();
+        settings.into_iter().map(|it| it.outcome.unwrap()).sum()
+    };
+    assert_eq!((flows(&one, "/a"), flows(&outside, "/a"), &*transport()), (0, 0, "inproc"));
+    assert_eq!(flows(&outside, "/r2/a"), 1);
+    wait_until("it goes over", || transport() == "shm");
+    say(&publisher, "by shm");
+    hears(&listener, &subscription, &["by shm"]);
+    let shown = |context: &Context| -> Vec<[String; 3]> {
+        let routes = context.routes(HANG).unwrap().into_iter();
+        routes.map(|it| [it.topic, it.publisher.node, it.subscription.node]).collect()
+    };
+    assert_eq!(shown(&outside), [["/r2/a", "/r2/talker", "/r2/listener"]]);
+    assert_eq!(shown(&two), [["/a", "/talker", "/listener"]]);
+    assert!(shown(&one).is_empty());
+}
+
+#[test]
+fn services_are_called_from_outside_by_the_robots_name() {
+    let _watchdog = Watchdog::start("services");
+    let folder = Folder::new();
+    let domain = Some(61);
+    let robots = [R1, R2].map(|robot| process(&folder, domain, robot));
+    let serving = robots.iter().zip([10, 20]).map(|(context, more)| {
+        let node = context.node("adder").unwrap();
+        let add = move |it: Arc<AddTwoIntsRequest>| AddTwoIntsResponse { sum: it.a + it.b + more };
+        let service = node.create_service::<AddTwoInts>("add", add).unwrap();
+        let spun = node.clone();
+        (service, std::thread::spawn(move || tsuji::spin(&spun)))
+    });
+    let serving: Vec<_> = serving.collect();
+    let outside = process(&folder, domain, "");
+    let (node, own) = (outside.node("asks").unwrap(), robots[1].node("asks").unwrap());
+    for (node, service, expect) in
+        [(&node, "/r1/add", 13), (&node, "/r2/add", 23), (&own, "/add", 23)]
+    {
+        let client = node.create_client::<AddTwoInts>(service).unwrap();
+        client.wait_for_service(HANG).unwrap();
+        let response = client.call(AddTwoIntsRequest { a: 1, b: 2 }, HANG).unwrap();
+        assert_eq!(response.sum, expect, "{service}");
+    }
+    // What has no robot's name before it is of nobody outside.
+    let client = node.create_client::<AddTwoInts>("/add").unwrap();
+    assert_eq!(
+        client.wait_for_service(std::time::Duration::ZERO).unwrap_err().kind(),
+        ErrorKind::NoServer
+    );
+    robots.iter().for_each(Context::shutdown);
+    for (service, thread) in serving {
+        drop(service);
+        thread.join().unwrap().unwrap();
+    }
+}
+
+#[test]
+fn foreign_nodes_know_a_robot_by_its_name() {
+    let _watchdog = Watchdog::start("foreign nodes");
+    let folder = Folder::new();
+    let robot = process(&folder, Some(62), R2);
+    let node = robot.node_in("arm", "left").unwrap();
+    let (publisher, listened) = (publisher(&node, "/chatter"), subscription(&node, "/cmd"));
+    let shared = subscription(&node, "/fleet/orders");
+    let plain = Plain::join(62);
+    let topic = |name: &str| Topic::of::<Text>(name);
+    let listener = plain.listener(&topic("r2/chatter"), keep_all());
+    let [meant, another, order] =
+        ["r2/cmd", "cmd", "fleet/orders"].map(|it| plain.talker(&topic(it), keep_all()));
+    publisher.wait_for_subscriptions(1, HANG).unwrap();
+    listened.wait_for_publishers(1, HANG).unwrap();
+    shared.wait_for_publishers(1, HANG).unwrap();
+    meant.wait_for_readers(1);
+    order.wait_for_readers(1);
+    say(&publisher, "out");
+    another.say(&Text { data: "not for it".into() });
+    meant.say(&Text { data: "in".into() });
+    order.say(&Text { data: "for all".into() });
+    assert_eq!(Text::deserialize(&listener.next().1).unwrap().data.to_string(), "out");
+    hears(&node, &listened, &["in"]);
+    hears(&node, &shared, &["for all"]);
+    assert!(listened.take().unwrap().is_none());
+    assert_eq!(topics(&robot), ["/chatter", "/cmd", "/fleet/orders"]);
+
+    // Its nodes are told with its name, and those of others known by theirs.
+    let said = Topic::new(graph_message::TOPIC.to_owned(), graph_message::TYPE_NAME.to_owned());
+    let inlet = plain.inlet(&said, graph_message::READER_QOS);
+    let is_told = || {
+        let said = ParticipantEntitiesInfo::decode(&next(&*inlet).1, Distro::Jazzy).unwrap();
+        said.nodes.iter().any(|it| (&*it.node_namespace, &*it.node_name) == ("/r2/left", "arm"))
+    };
+    while !is_told() {}
+    let said = plain.node("driver", &[meant.name()]);
+    let _says = plain.say_nodes(Distro::Jazzy, &said);
+    wait_until("the other's node is known", || nodes(&robot).contains(&"/driver".to_owned()));
+    // Nothing of it has a name without the robot's on the wire.
+    let announced = plain.found(&topic("chatter"));
+    assert!(announced.is_empty(), "{announced:?}");
+}
+
+#[test]
+fn what_is_not_exported_is_seen_inside_alone() {
+    let _watchdog = Watchdog::start("exports");
+    let folder = Folder::new();
+    let exports = format!(r#"{R2}<export topic="/camera/**"/><export topic="/fleet/status"/>"#);
+    let (talks, listens) =
+        (process(&folder, Some(63), &exports), process(&folder, Some(63), &exports));
+    let (talker, listener) = (talks.node("talker").unwrap(), listens.node("listener").unwrap());
+    let names = ["camera/left", "fleet/status", "fleet/secret", "odom"];
+    let publishers = names.map(|it| publisher(&talker, it));
+    let inside = names.map(|it| subscription(&listener, it));
+    let outside = process(&folder, Some(63), "");
+    let node = outside.node("outside").unwrap();
+    let outer = ["r2/camera/left", "fleet/status", "fleet/secret", "r2/odom"];
+    let heard = outer.map(|it| subscription(&node, it));
+    let plain = Plain::join(63);
+    let listeners = outer.map(|it| plain.listener(&Topic::of::<Text>(it), keep_all()));
+
+    for (publisher, all) in publishers.iter().zip([3, 3, 1, 1]) {
+        publisher.wait_for_subscriptions(all, HANG).unwrap();
+    }
+    publishers.iter().zip(names).for_each(|(publisher, name)| say(publisher, name));
+    inside.iter().zip(names).for_each(|(it, name)| hears(&listener, it, &[name]));
+    for at in [0, 1] {
+        hears(&node, &heard[at], &[names[at]]);
+        let taken = listeners[at].next().1;
+        assert_eq!(Text::deserialize(&taken).unwrap().data.to_string(), names[at]);
+    }
+    // Who is outside does not see the others, and is not seen by them.
+    assert_eq!(publishers.each_ref().map(|it| it.matched()), [3, 3, 1, 1]);
+    assert_eq!((heard[2].matched(), heard[3].matched()), (0, 0));
+    for (at, topic) in outer.iter().enumerate() {
+        let found = plain.found(&Topic::of::<Text>(topic));
+        let writers = found.iter().filter(|it| it.is_writer).count();
+        assert_eq!(writers, usize::from(at < 2), "{topic}");
+    }
+    let shown: BTreeSet<String> =
+        outside.routes(HANG).unwrap().into_iter().map(|it| it.topic).collect();
+    assert_eq!(shown, ["/fleet/status", "/r2/camera/left"].map(str::to_owned).into());
+    let theirs = publisher(&node, "fleet/secret");
+    say(&theirs, "an intruder");
+    say(&publishers[2], "the owner");
+    hears(&listener, &inside[2], &["the owner"]);
+}
+
+#[test]
+fn what_is_no_robots_name_is_refused() {
+    for name in ["r-2", "/r2", "2r"] {
+        let error = Context::builder().robot(name).isolated().build().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        let expect = format!("robot: {name:?} is no name of a robot; allowed: letters, digits");
+        assert!(error.to_string().starts_with(&expect), "{error}");
+    }
+}
