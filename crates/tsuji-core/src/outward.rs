@@ -69,7 +69,7 @@ impl Robot {
 }
 
 /// A text that is no robot's name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct InvalidRobot;
 
 impl fmt::Display for InvalidRobot {

@@ -5,6 +5,7 @@ use std::fmt;
 use crate::flows::TooManyPins;
 use crate::flows::trace::Divergence;
 use crate::names::NameError;
+use crate::outward::InvalidRobot;
 use crate::pattern::InvalidPattern;
 use crate::policy::InvalidPolicy;
 use crate::qos::InvalidQos;
@@ -24,6 +25,7 @@ macro_rules! sentences {
 sentences! {
     Divergence,
     InvalidPattern,
+    InvalidRobot,
     InvalidPolicy,
     InvalidQos,
     NameError,

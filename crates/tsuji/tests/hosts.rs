@@ -871,6 +871,50 @@ fn meet_later(environment: &[(&str, &str)]) {
 
 /// What a new process is told is more than the wire keeps for whoever is slow to listen.
 #[test]
+fn a_robot_on_two_hosts_is_one_and_another_beside_it_is_apart() {
+    let _watchdog = Watchdog::start("robots on two hosts");
+    let Some((one, two)) = two_machines() else { return };
+    let robot = |name| [("TSUJI_ROBOT", name)];
+    let mut arm = Process::with(&one, "arm", &robot("r1"));
+    let mut head = Process::with(&two, "head", &robot("r1"));
+    let mut other = Process::with(&two, "head", &robot("r2"));
+    let mut outside = Process::on(&one, "outside");
+    arm.all_do(&["advertise there", "subscribe latched"]);
+    head.all_do(&["subscribe there", "advertise latched"]);
+    other.all_do(&["subscribe there", "advertise latched", "subscribe latched"]);
+    outside.all_do(&["subscribe r1/there", "subscribe there"]);
+    arm.all_do(&["readers there 2", "writers latched 1"]);
+    head.does("writers there 1");
+    other.does("writers latched 1");
+    outside.does("writers r1/there 1");
+    arm.does("publish there 1 20 100000");
+    head.does("take there 1 20 100000");
+    outside.does("take r1/there 1 20 100000");
+    assert_eq!(arm.ask("published there"), "0");
+    other.does("publish latched 1 5 8");
+    other.does("take latched 1 5 8");
+    assert_eq!(other.ask("published latched"), "0");
+    head.does("publish latched 6 9 8");
+    arm.does("take latched 6 9 8");
+    arm.all_do(&["empty latched", "readers there 2"]);
+    other.all_do(&["empty there", "writers there 0"]);
+    outside.all_do(&["empty there", "writers there 0"]);
+    // Each has a node that serves beside it.
+    let nodes = |said: String| -> Vec<String> {
+        let names = said.split("; ").map(|it| it.split(' ').next().unwrap().to_owned());
+        let mut names: Vec<_> = names.collect();
+        names.sort();
+        names
+    };
+    let expect = ["arm", "arm_server", "head", "head_server"].map(|it| format!("/{it}"));
+    let others = ["/outside", "/outside_server", "/r2/head", "/r2/head_server"];
+    let expect: Vec<_> = expect.into_iter().chain(others.map(str::to_owned)).collect();
+    assert_eq!(nodes(head.ask("nodes 8")), expect);
+    assert_eq!(outside.ask("call r2/head/add 20 3"), "23");
+    assert_eq!(arm.ask("call head/add 4 5"), "9");
+}
+
+#[test]
 fn a_process_with_very_many_endpoints_is_met() {
     let watchdog = Watchdog::start("very many endpoints");
     let Some((one, two)) = two_machines() else { return };

@@ -197,6 +197,7 @@ fn policies() {
     for (page, begins) in [
         ("policies/README.md", "<tsuji prefer=\"latency\" interop=\"rtps\" engine=\"cyclonedds\">"),
         ("docs/how-to/networks.md", "<tsuji>"),
+        ("docs/how-to/robots.md", "<tsuji>"),
         ("docs/how-to/wifi.md", "<tsuji>"),
         ("docs/transports.md", "<tsuji>"),
         ("docs/transports.md", "<tsuji engine=\"fastdds\">"),
@@ -207,6 +208,26 @@ fn policies() {
         assert_eq!(ended.code, Some(0), "{page}: {ended:?}");
         block.ran();
     }
+}
+
+#[test]
+fn robots() {
+    let world = World::new();
+    let page = "docs/how-to/robots.md";
+    let begins =
+        "TSUJI_ROBOT=r1 tsuji topic pub /chatter std_msgs/msg/String \"{data: I am r1}\" &";
+    let block = Block::of(page, begins);
+    let mut robots = Vec::new();
+    for line in block.text.lines() {
+        let (robot, rest) = line.split_once(' ').unwrap();
+        let words: Vec<_> = rest.trim_end_matches(" &").splitn(6, ' ').skip(1).collect();
+        let words: Vec<_> = words.iter().map(|it| it.trim_matches('"')).collect();
+        robots.push(world.start_with(&[robot.split_once('=').unwrap()], &words));
+    }
+    assert_eq!(robots.len(), 2);
+    block.ran();
+    world.run_until(&["topic", "list"], |it| it.out == "/r1/chatter\n/r2/chatter\n");
+    Block::of(page, "$ tsuji topic list").run(&world);
 }
 
 #[test]

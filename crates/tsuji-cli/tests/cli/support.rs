@@ -130,6 +130,11 @@ impl World {
         Running::new(&mut self.command(arguments))
     }
 
+    /// The same with these variables.
+    pub(crate) fn start_with(&self, variables: &[(&str, &str)], arguments: &[&str]) -> Running {
+        Running::new(self.command(arguments).envs(variables.iter().copied()))
+    }
+
     /// Runs a command again and again until what it prints is what is waited for.
     pub(crate) fn run_until(&self, arguments: &[&str], done: impl Fn(&Ended) -> bool) -> Ended {
         let began = Instant::now();
