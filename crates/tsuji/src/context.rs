@@ -723,8 +723,8 @@ impl ContextBuilder {
         self
     }
 
-    /// Sets the robot that the nodes belong to, as `r2`; empty for none. Default the one that `TSUJI_ROBOT` names, else that of
-    /// the policy.
+    /// Sets the robot that the nodes belong to, as `r2`; empty for none, whatever else is said. Default the one that
+    /// `TSUJI_ROBOT` names, else that of the policy.
     ///
     /// Its topics, services and nodes have their names among the processes of the robot, and the same names behind the
     /// robot's outside of it: on the network, and in processes of other robots. Topics that the policy shares have

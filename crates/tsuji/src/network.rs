@@ -23,6 +23,8 @@ pub(crate) struct Network {
     joins_at_once: bool,
     /// Its security enclave.
     enclave: String,
+    /// The robot that is said beside the policy.
+    robot: Option<String>,
     outward: Arc<Outward>,
 }
 
@@ -122,16 +124,19 @@ impl Network {
             let passed_over: Vec<String> = passed_over;
             lines.extend(passed_over.iter().map(|it| format!("ROS_STATIC_PEERS={it:?}: {why}")));
         }
-        // An empty variable says that there is no robot, whatever the policy says.
-        let (robot, origin) = match (robot, variable(ROBOT)) {
-            (Some(robot), _) => (Some(robot), "robot"),
-            (None, robot) => (robot, ROBOT),
+        let (robot, origin) = match robot {
+            Some(robot) => (Some(robot), "robot"),
+            None => (read(ROBOT), ROBOT),
         };
         let outward = outward_of(policy, robot.as_deref()).map_err(|error| {
-            Error::invalid(format!("{origin}: {:?} is {error}", robot.unwrap_or_default()))
+            let name = robot.as_deref().unwrap_or_default();
+            Error::invalid(format!("{origin}: {name:?} is {error}"))
         })?;
         let outward = Arc::new(outward);
-        Ok(Asked { network: Self { interop, engine, ros, joins_at_once, enclave, outward }, lines })
+        Ok(Asked {
+            network: Self { interop, engine, ros, joins_at_once, enclave, robot, outward },
+            lines,
+        })
     }
 
     /// The same, spoken by this engine.
@@ -176,9 +181,9 @@ impl Network {
         &self.enclave
     }
 
-    /// Whether nothing is different but perhaps what a policy says of it: the interop and the engine.
+    /// Whether nothing is different but perhaps what a policy says of it: the interop, the engine, the robot and what is exported.
     pub(crate) fn has_same_environment(&self, other: &Self) -> bool {
-        self.ros == other.ros
+        (&self.ros, &self.robot) == (&other.ros, &other.robot)
     }
 
     /// What the outside sees of this process.
@@ -449,6 +454,40 @@ mod tests {
         check(None, &[(ENGINE, "")], "<tsuji builtin='off' engine='fastdds'/>", fast);
         check(None, &[(ENGINE, "cyclonedds")], "<tsuji builtin='off' engine='fastdds'/>", cyclone);
         check(Some(fast), &[(ENGINE, "nonsense")], "<tsuji builtin='off'/>", fast);
+    }
+
+    #[test]
+    fn which_robot() {
+        let of = |program: Option<&str>, variable: &str, policy: &str| {
+            let policy = tsuji_policy::load("p", policy.as_bytes(), &[]).unwrap();
+            let said = Said { robot: program.map(str::to_owned), ..Said::default() };
+            Network::ask(said, &policy, |name| (name == ROBOT).then(|| variable.to_owned()))
+        };
+        let check = |program, variable, policy, topic: &str| {
+            let network = of(program, variable, policy).unwrap().network;
+            let topics = [network.outward().topic("/a"), network.outward().topic("/clock")];
+            assert_eq!(topics, [topic, "/clock"], "{program:?} {variable:?} {policy}");
+        };
+        const NONE: &str = "<tsuji builtin='off'><export topic='/clock'/></tsuji>";
+        const R1: &str = "<tsuji builtin='off'><robot name='r1' shared='/clock'/></tsuji>";
+        check(None, "", R1, "/r1/a");
+        check(None, "r2", R1, "/r2/a");
+        check(Some("r3"), "r2", R1, "/r3/a");
+        check(Some("r3"), "nonsense!", R1, "/r3/a");
+        assert_eq!(of(None, "r2", NONE).unwrap().network.outward().topic("/a"), "/r2/a");
+        for (program, variable, policy) in [(Some(""), "r2", R1), (None, "", NONE)] {
+            let network = of(program, variable, policy).unwrap().network;
+            assert_eq!(network.outward().topic("/a"), "/a");
+        }
+        let error = of(None, "r-2", NONE).unwrap_err();
+        let expect = "TSUJI_ROBOT: \"r-2\" is no name of a robot; allowed: letters, digits";
+        assert!(error.to_string().starts_with(expect), "{error}");
+
+        // A policy that has changed since is no other network, and another name is.
+        let network = |program, policy| of(program, "", policy).unwrap().network;
+        assert_ne!(network(None, R1), network(None, NONE));
+        assert!(network(None, R1).has_same_environment(&network(None, NONE)));
+        assert!(!network(None, R1).has_same_environment(&network(Some("r1"), R1)));
     }
 
     #[test]

@@ -199,5 +199,8 @@ mod tests {
         ];
         check("<tsuji/>", r#"<tsuji prefer="memory" interop="none"/>"#, &both);
         check("<tsuji/>", r#"<tsuji engine="fastdds"/>"#, &["engine"]);
+        let robot = r#"<tsuji><robot name="r2"/><export topic="/a"/></tsuji>"#;
+        check(robot, "<tsuji/>", &["robot", "export"]);
+        check(robot, &robot.replace("<robot", "\n<robot"), &[]);
     }
 }
