@@ -111,8 +111,14 @@ fn check(args: &Check, out: &mut Output) -> anyhow::Result<()> {
     let file = args.file.display().to_string();
     let mine =
         |rules: &[tsuji_core::Rule]| rules.iter().filter(|rule| *rule.origin.file == *file).count();
+    let robot =
+        parts.robot.as_ref().map_or_else(String::new, |it| format!("robot {}, ", it.value.name()));
+    let exports = match parts.exports.len() {
+        0 => String::new(),
+        exports => count(exports, "export", "exports") + ", ",
+    };
     out.line(format_args!(
-        "{file}: {} ({}, {}, {})",
+        "{file}: {} ({robot}{exports}{}, {}, {})",
         out.paint.text(Colour::Good, "good"),
         count(mine(&parts.rules), "rule", "rules"),
         count(mine(&parts.forbids), "forbid", "forbids"),

@@ -77,15 +77,15 @@ impl fmt::Display for InvalidRobot {
         write!(
             f,
             "no name of a robot; allowed: letters, digits and '_', not beginning with a digit, in parts with '/' between, \
-             at most {ROBOT_LENGTH_MAX}"
+             at most {ROBOT_LENGTH_MAX} characters"
         )
     }
 }
 
 impl Error for InvalidRobot {}
 
-/// What the outside sees of a process. Inside are the processes of the same robot on the same host; without a robot, all
-/// of tsuji on the host that have none.
+/// What the outside sees of a process. For names, inside are the processes of the same robot, and without one those that
+/// have none; for what is exported, those of them on the same host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outward {
     robot: Option<Robot>,
@@ -114,6 +114,22 @@ impl Outward {
         self.exports.is_empty() || self.exports.iter().any(|it| it.matches(topic))
     }
 
+    /// Whether a topic or service of this process is called the same outside.
+    pub fn is_shared(&self, topic: &str) -> bool {
+        self.robot.as_ref().is_none_or(|it| it.is_shared(topic))
+    }
+
+    /// What processes of one robot must have in common, for people.
+    pub fn rules(&self) -> String {
+        let words = |all: &[TopicPattern]| {
+            let mut all: Vec<&str> = all.iter().map(TopicPattern::as_str).collect();
+            all.sort_unstable();
+            if all.is_empty() { "-".to_owned() } else { all.join(" ") }
+        };
+        let shared = self.robot.as_ref().map_or(&[][..], Robot::shared);
+        format!("shared {}, exported {}", words(shared), words(&self.exports))
+    }
+
     /// What a topic or service of this process is called outside.
     pub fn topic<'a>(&self, topic: &'a str) -> Cow<'a, str> {
         match &self.robot {
@@ -139,11 +155,6 @@ impl Outward {
             (Some(robot), "/") => robot.prefix.to_string().into(),
             (Some(robot), _) => format!("{}{namespace}", robot.prefix).into(),
         }
-    }
-
-    /// What a node of this full name is called outside. What is no full name stays.
-    pub fn node<'a>(&self, node: &'a str) -> Cow<'a, str> {
-        if node.starts_with('/') { self.namespace(node) } else { node.into() }
     }
 
     /// What a node of this full name outside is called in this process. That of another robot stays as it is.
@@ -202,7 +213,7 @@ mod tests {
             );
         }
         for (here, outside) in [("/arm", "/r2/arm"), ("?", "?"), ("/r2", "/r2/r2")] {
-            assert_eq!((r2.node(here), r2.node_here(outside)), (outside.into(), here.into()));
+            assert_eq!(r2.node_here(outside), here);
         }
         assert_eq!(r2.node_here("/r2"), "/r2");
         assert_eq!((&*r2.namespace_here("/r1/arm"), &*r2.namespace_here("/")), ("/r1/arm", "/"));
@@ -229,6 +240,9 @@ mod tests {
         );
         assert!(!some.is_exported("/tf") && !some.is_exported("/fleet/r2/cmd_vel"));
         assert_eq!(some.topic("/cmd_vel"), "/fleet/r2/cmd_vel");
+        assert_eq!(some.rules(), "shared -, exported /camera/** /cmd_vel");
+        assert_eq!(outward("r2", "/b /a", "").rules(), "shared /a /b, exported -");
+        assert!(!all.is_shared("/tf") && Outward::default().is_shared("/tf"));
     }
 
     #[test]

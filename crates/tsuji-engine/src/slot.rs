@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::Listener;
 
-/// A listener that may be set once it is known, and whose calls end with [`ListenerSlot::close`].
+/// A listener that may be set once it is known, and whose calls end with [`ListenerSlot::close`]. What it calls must not
+/// open or close its own place, which waits for it.
 #[derive(Default)]
 pub struct ListenerSlot(Mutex<Option<Arc<dyn Listener>>>);
 
@@ -29,7 +30,7 @@ impl ListenerSlot {
         self.with(|it| it.iter().for_each(|it| it.matched()));
     }
 
-    /// Nothing panics while holding this lock, so a poisoned one is still sound.
+    /// A listener that panics leaves it as it was, so a poisoned lock is still sound.
     fn with(&self, what: impl FnOnce(&mut Option<Arc<dyn Listener>>)) {
         what(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }

@@ -12,8 +12,8 @@ pub struct DeadlineStream {
 }
 
 impl DeadlineStream {
-    /// Connects to a host by its name or address, trying each of its addresses, within `connects`. Everything
-    /// together, this included, takes at most `within`, but for resolving the name.
+    /// Connects to a host by its name or address within `connects`, in which each of its addresses has its part.
+    /// Everything together, this included, takes at most `within`, but for resolving the name.
     ///
     /// # Errors
     ///
@@ -24,12 +24,15 @@ impl DeadlineStream {
         connects: Duration,
         within: Duration,
     ) -> io::Result<Self> {
+        let addresses: Vec<SocketAddr> = (host, port).to_socket_addrs()?.collect();
         let start = Instant::now();
         let (connected_by, deadline) = (start + connects.min(within), start + within);
         let mut failed = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
-        let addresses: Vec<SocketAddr> = (host, port).to_socket_addrs()?.collect();
-        for address in addresses {
-            match TcpStream::connect_timeout(&address, left_until(connected_by)?) {
+        for (at, address) in addresses.iter().enumerate() {
+            let Ok(left) = left_until(connected_by) else { break };
+            // One that swallows what is sent there must not take the time of the others.
+            let part = left / u32::try_from(addresses.len() - at).unwrap_or(u32::MAX);
+            match TcpStream::connect_timeout(address, part.max(Duration::from_millis(1))) {
                 Ok(stream) => return Ok(Self { stream, deadline }),
                 Err(error) => failed = error,
             }
@@ -107,15 +110,17 @@ mod tests {
     use super::*;
 
     const SHORT: Duration = Duration::from_millis(50);
+    const LONG: Duration = Duration::from_secs(10);
 
     #[test]
     fn whoever_says_nothing_or_takes_nothing_is_not_waited_for() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let mut silent = DeadlineStream::connect("127.0.0.1", port, SHORT, SHORT).unwrap();
-        let late = silent.read(&mut [0; 4]).unwrap_err();
+        let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let mut silent = DeadlineStream::new(stream, SHORT).unwrap();
+        let error = silent.read(&mut [0; 4]).unwrap_err();
         assert_eq!(
-            (late.kind(), late.to_string()),
+            (error.kind(), error.to_string()),
             (io::ErrorKind::TimedOut, "it does not answer in time".to_owned())
         );
         // It is over for all that follows.
@@ -129,10 +134,12 @@ mod tests {
     fn a_port_that_nobody_listens_at_is_refused() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        drop(listener);
-        let error = DeadlineStream::connect("127.0.0.1", port, SHORT, SHORT).unwrap_err();
+        // Nobody else is given it while this closed connection is remembered.
+        let held = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        drop((listener.accept().unwrap(), held, listener));
+        let error = DeadlineStream::connect("127.0.0.1", port, LONG, LONG).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
         // An address that is none.
-        assert!(DeadlineStream::connect("no such host", port, SHORT, SHORT).is_err());
+        assert!(DeadlineStream::connect("no such host", port, LONG, LONG).is_err());
     }
 }

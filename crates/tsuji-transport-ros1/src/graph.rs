@@ -111,9 +111,9 @@ fn prefix_of(name: &str, api: &str) -> Prefix {
 }
 
 impl Graph {
-    /// Calls this ear from now on when something was found.
-    pub(crate) fn watch(&mut self, ear: Arc<ListenerSlot>) {
-        self.watcher = Some(ear);
+    /// Calls this listener from now on when something was found.
+    pub(crate) fn watch(&mut self, listener: Arc<ListenerSlot>) {
+        self.watcher = Some(listener);
     }
 
     /// What was found since the last call.
@@ -122,10 +122,10 @@ impl Graph {
     }
 
     /// A reader of what nodes there are, which is to be told of all.
-    pub(crate) fn listen(&mut self, ear: Arc<ListenerSlot>) -> u64 {
+    pub(crate) fn listen(&mut self, listener: Arc<ListenerSlot>) -> u64 {
         self.listeners_made += 1;
         let all = self.nodes.values().map(|it| it.prefix).collect();
-        self.listeners.push((self.listeners_made, ear, all));
+        self.listeners.push((self.listeners_made, listener, all));
         self.listeners_made
     }
 
@@ -281,7 +281,7 @@ impl Graph {
     pub(crate) fn to_be_called(&self) -> Vec<Arc<ListenerSlot>> {
         let watcher = self.watcher.iter().filter(|_| !self.found.is_empty());
         let listeners = self.listeners.iter().filter(|(.., dirty)| !dirty.is_empty());
-        watcher.chain(listeners.map(|(_, ear, _)| ear)).cloned().collect()
+        watcher.chain(listeners.map(|(_, listener, _)| listener)).cloned().collect()
     }
 
     fn warn(&mut self, what: &str) {

@@ -77,11 +77,17 @@ impl OutLink {
         room != Room::All || crate::lock(&self.out).bytes < WAITING_BYTES_MAX
     }
 
-    /// True if so much waits that whoever keeps all has to wait, and nothing was taken for so long.
-    pub(crate) fn is_stalled(&self, within: Duration) -> bool {
-        let out = crate::lock(&self.out);
+    /// Ends the connection, once, if so much waits that whoever keeps all has to wait, and nothing was taken for so long.
+    /// Answers whether it did.
+    pub(crate) fn end_if_stalled(&self, within: Duration) -> bool {
+        let mut out = crate::lock(&self.out);
         let is_late = || out.progress.is_none_or(|it| it + within < Instant::now());
-        WAITING_BYTES_MAX <= out.bytes && is_late()
+        let is_stalled = !out.is_broken && WAITING_BYTES_MAX <= out.bytes && is_late();
+        if is_stalled {
+            out.is_broken = true;
+            self.flush_locked(&mut out);
+        }
+        is_stalled
     }
 
     /// Ends the connection; whoever reads it learns of that.
@@ -105,7 +111,8 @@ impl OutLink {
         out.bytes += frame.len();
         out.frames.push_back(frame);
         if is_first {
-            out.progress.get_or_insert_with(Instant::now);
+            // Nothing has waited until now.
+            out.progress = Some(Instant::now());
             self.flush_locked(&mut out);
             return 0;
         }

@@ -278,7 +278,7 @@ impl ReaderEndpoint {
 }
 
 impl ReaderCore {
-    /// The same of what may be no message, which is counted and told. Answers whether it is one.
+    /// Takes in what a writer has sent; what is no message is counted and told. Answers whether it is one.
     pub(crate) fn arrive(
         &self,
         writer: Guid,

@@ -85,13 +85,12 @@ impl WriterCore {
         if full.peek().is_none() {
             return Ok(());
         }
-        for stalled in full.filter(|it| it.is_stalled(STALLED_MAX)) {
+        for _ in full.filter(|it| it.end_if_stalled(STALLED_MAX)) {
             tracing::warn!(
                 topic = self.role.name(),
                 "ros1: a subscriber has taken nothing for {} s while all is kept for it; its connection is ended",
                 STALLED_MAX.as_secs()
             );
-            stalled.end();
         }
         let error = Error::new(ErrorKind::Busy, "write");
         Err(error.about("a subscriber of ROS 1 does not take what it is sent"))
@@ -387,9 +386,10 @@ impl Shared {
             tracing::warn!(node, "ros1: a connection without the name of a node is refused");
             return None;
         }
-        let api = self.api_of(node, stream.get_ref());
         write_header(&mut stream, &answer).ok()?;
         let stream = stream.into_inner();
+        // Only now: a master that does not answer takes as long as a node has to agree.
+        let api = self.api_of(node, &stream);
         crate::state::prepare(&stream).ok()?;
         Some(Accepted { stream, node: node.to_owned(), api, agreed })
     }

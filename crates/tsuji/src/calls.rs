@@ -296,7 +296,8 @@ impl Calls {
             return Vec::new();
         }
         let (requests, replies) = (self.publisher_core.gid, self.subscription_core.gid);
-        self.publisher_core.session.graph_cache().obstacles(requests, replies)
+        let session = &self.publisher_core.session;
+        session.graph_cache().obstacles(session, requests, replies)
     }
 
     fn lost(&self) -> Error {

@@ -382,7 +382,11 @@ impl Context {
         let (own, answers) = self.ask(timeout, |graph_cache, question| {
             (graph_cache.halves(session), Control::AskRoutes { question })
         })?;
-        Ok(join([own, answers.halves].concat()))
+        let mut routes = join([own, answers.halves].concat());
+        for end in routes.iter_mut().flat_map(|it| [&mut it.publisher, &mut it.subscription]) {
+            end.node = session.outward().node_here(&end.node).into_owned();
+        }
+        Ok(routes)
     }
 
     /// Returns the processes of the domain and the state of the engines of each: what runs, what for, and what it
@@ -455,9 +459,9 @@ impl Context {
         let mut graph_cache = session.graph_cache();
         graph_cache.questions += 1;
         let question = graph_cache.questions;
-        let waiting = graph_cache.channels.peers().collect();
-        graph_cache.answers.insert(question, Answers { waiting, ..Answers::default() });
         let (own, asked) = own(&mut graph_cache, question);
+        let waiting = graph_cache.channels.peers_told(&asked);
+        graph_cache.answers.insert(question, Answers { waiting, ..Answers::default() });
         graph_cache.channels.broadcast(&asked);
         drop(graph_cache);
         let waited = session.wait_for(timeout, |graph_cache| {

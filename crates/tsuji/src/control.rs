@@ -334,6 +334,7 @@ fn say_hello(session: &Session, graph_cache: &mut GraphCache, key: u64, peer: Pe
         program: session.info.program.clone(),
         host: session.info.host.clone(),
         robot: session.outward().robot().map(|it| it.name().to_owned()),
+        rules: session.outward().rules(),
         life: session.life().sign().into(),
         handshakes,
     };
@@ -833,7 +834,7 @@ impl Keeper {
     /// Does what the other end says.
     fn read_frame(&self, graph_cache: &mut GraphCache, key: u64, frame: &[u8], fds: Vec<OwnedFd>) {
         let error = match decode(frame) {
-            Ok(control) => return self.hear(graph_cache, key, control, fds),
+            Ok(control) => return self.handle_message(graph_cache, key, control, fds),
             Err(error) => error,
         };
         let reason = match error {
@@ -866,13 +867,25 @@ impl Keeper {
     }
 
     /// Does what the other end says, unless it is about a topic that is no concern of this process.
-    fn hear(&self, graph_cache: &mut GraphCache, key: u64, control: Control, fds: Vec<OwnedFd>) {
+    fn handle_message(
+        &self,
+        graph_cache: &mut GraphCache,
+        key: u64,
+        control: Control,
+        fds: Vec<OwnedFd>,
+    ) {
         let question = match &control {
             Control::Pin { question, .. } => *question,
             _ => 0,
         };
-        match control.inward(self.session.outward()) {
-            Some(control) if graph_cache.channels.is_withheld(key, &control) => {}
+        let (channels, outward) = (&graph_cache.channels, self.session.outward());
+        // Of one robot whose name begins as that of another all names would look like names of both.
+        let is_meant = |it: &Control| {
+            let is_shared = it.topic().is_none_or(|topic| outward.is_shared(topic));
+            is_shared || !channels.is_of_other_robot(key)
+        };
+        let control = control.inward(outward);
+        match control.filter(|it| is_meant(it) && !channels.is_withheld(key, it)) {
             Some(control) => self.obey(graph_cache, key, control, fds),
             None if question != 0 => {
                 graph_cache.channels.send_by(key, &Control::Pinned { question, outcome: Ok(0) });
@@ -1035,6 +1048,7 @@ impl Keeper {
             graph_cache.channels.remember_life(key, peer, hello.life.into());
         }
         let handshakes = hello.handshakes.clone();
+        self.compare_rules(&hello);
         graph_cache.channels.name(key, hello);
         if !is_ours {
             say_hello(session, graph_cache, key, peer);
@@ -1057,6 +1071,23 @@ impl Keeper {
         }
         if !is_remote && self.watching.is_watcher() {
             graph_cache.channels.send(peer, &Control::Watch(WatchWord::Watcher));
+        }
+    }
+
+    /// Warns once where a process of the same robot has other rules of what leaves it.
+    fn compare_rules(&self, hello: &Hello) {
+        let own = self.session.outward();
+        let Some(robot) = own.robot().filter(|it| Some(it.name()) == hello.robot.as_deref()) else {
+            return;
+        };
+        if own.rules() != hello.rules && !self.session.has_told_of_rules() {
+            told::warn!(
+                robot = robot.name(),
+                other = %format!("{} {}", hello.program, hello.pid),
+                theirs = %hello.rules,
+                own = %own.rules(),
+                "another process of this robot shares or exports other topics, and these do not meet; give both one policy"
+            );
         }
     }
 

@@ -132,8 +132,11 @@ impl EndpointCore {
             is_keyed: self.announces_keys(),
             is_for_zenoh: self.session.network().speaks_to(tsuji_core::Interop::ZENOH),
         };
-        if !self.session.speaks() || !self.session.outward().is_exported(&self.topic) {
+        if !self.session.speaks() {
             return announcement.for_tsuji();
+        }
+        if !self.session.outward().is_exported(&self.topic) {
+            return Some(announcement.for_inside());
         }
         match announcement.for_ros(self.session.distro()) {
             Ok(announced) => Some(announced),

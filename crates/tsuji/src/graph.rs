@@ -417,13 +417,6 @@ pub(crate) struct CountHalf {
     pub(crate) duplicates: u64,
 }
 
-impl DecisionHalf {
-    /// The full names of the nodes at its ends.
-    pub(crate) fn nodes(&mut self) -> [&mut String; 2] {
-        [&mut self.publisher_end.node, &mut self.subscription_end.node]
-    }
-}
-
 /// Puts the two halves of each flow together. A flow whose publisher did not answer is left out.
 pub(crate) fn join(halves: Vec<RouteHalf>) -> Vec<RouteReport> {
     let mut counts = std::collections::HashMap::new();

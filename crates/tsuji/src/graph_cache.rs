@@ -56,8 +56,8 @@ pub(crate) struct GraphCache {
     pending: PendingEndpoints,
     /// A check of all of them: a transport does not say in which something happened.
     full_check: FullPass,
-    /// The transports on which something happened since.
-    stirred: BTreeSet<TransportId>,
+    /// The transports with events since.
+    transports_with_events: BTreeSet<TransportId>,
     /// Publishers whose readers go over to another engine.
     changing_engines: BTreeSet<Gid>,
     /// What the flows want done is being done.
@@ -105,7 +105,9 @@ impl GraphCache {
         Self { flows: Flows::new(policy, engines), trace, ..Self::default() }
     }
 
-    pub(crate) fn add_node(&mut self, session: &Session, record: NodeRecord) {
+    pub(crate) fn add_node(&mut self, session: &Session, mut record: NodeRecord) {
+        // It is known here too by its name outside, which no other has.
+        record.namespace = session.outward().namespace(&record.namespace).into_owned();
         self.channels.broadcast(&Control::Node(record.clone()));
         self.know_node(session, session.id, record);
         self.foreign.graph_changed(session);
@@ -348,7 +350,7 @@ impl GraphCache {
     pub(crate) fn go_on(&mut self, session: &Session, transport: &TransportId) {
         self.handle_flow_event(session, Event::GoOn(transport.clone()));
         self.full_check.want();
-        self.stirred.insert(transport.clone());
+        self.transports_with_events.insert(transport.clone());
     }
 
     /// Checks all endpoints of this process in this turn, where that is due.
@@ -356,7 +358,7 @@ impl GraphCache {
         if !self.full_check.begin(clock::monotonic_ns()) {
             return;
         }
-        for transport in std::mem::take(&mut self.stirred) {
+        for transport in std::mem::take(&mut self.transports_with_events) {
             let lost = self.publisher_cores.iter().flat_map(|(gid, publisher_core)| {
                 let lost = publisher_core.lost_on(&transport).into_iter();
                 lost.map(|reader| Flow::new(*gid, reader))
@@ -473,7 +475,7 @@ impl GraphCache {
     }
 
     /// What keeps each server of this service from answering the client that these are the halves of.
-    pub(crate) fn obstacles(&self, requests: Gid, replies: Gid) -> Vec<String> {
+    pub(crate) fn obstacles(&self, session: &Session, requests: Gid, replies: Gid) -> Vec<String> {
         let client = self.endpoints.get(&requests).zip(self.endpoints.get(&replies));
         let Some((asks, takes)) = client.map(|(a, b)| (&a.record, &b.record)) else {
             return Vec::new();
@@ -493,7 +495,8 @@ impl GraphCache {
         let mut obstacles: Vec<String> = servers
             .filter(|(_, mismatches)| !mismatches.is_empty())
             .map(|(server, mismatches)| {
-                format!("{}: {}", self.node_name(Gid(server.node)), mismatches.join("; "))
+                let node = self.node_name(Gid(server.node));
+                format!("{}: {}", session.outward().node_here(&node), mismatches.join("; "))
             })
             .collect();
         // A type that differs does so on both halves.

@@ -126,7 +126,8 @@ impl Network {
         }
         let (robot, origin) = match robot {
             Some(robot) => (Some(robot), "robot"),
-            None => (read(ROBOT), ROBOT),
+            // An empty one says that there is none, whatever the policy says.
+            None => (variable(ROBOT), ROBOT),
         };
         let outward = outward_of(policy, robot.as_deref()).map_err(|error| {
             let name = robot.as_deref().unwrap_or_default();
@@ -470,12 +471,12 @@ mod tests {
         };
         const NONE: &str = "<tsuji builtin='off'><export topic='/clock'/></tsuji>";
         const R1: &str = "<tsuji builtin='off'><robot name='r1' shared='/clock'/></tsuji>";
-        check(None, "", R1, "/r1/a");
         check(None, "r2", R1, "/r2/a");
         check(Some("r3"), "r2", R1, "/r3/a");
         check(Some("r3"), "nonsense!", R1, "/r3/a");
         assert_eq!(of(None, "r2", NONE).unwrap().network.outward().topic("/a"), "/r2/a");
-        for (program, variable, policy) in [(Some(""), "r2", R1), (None, "", NONE)] {
+        for (program, variable, policy) in [(Some(""), "r2", R1), (None, "", R1), (None, "", NONE)]
+        {
             let network = of(program, variable, policy).unwrap().network;
             assert_eq!(network.outward().topic("/a"), "/a");
         }
@@ -484,7 +485,12 @@ mod tests {
         assert!(error.to_string().starts_with(expect), "{error}");
 
         // A policy that has changed since is no other network, and another name is.
-        let network = |program, policy| of(program, "", policy).unwrap().network;
+        let network = |program: Option<&str>, policy: &str| {
+            let policy = tsuji_policy::load("p", policy.as_bytes(), &[]).unwrap();
+            let said = Said { robot: program.map(str::to_owned), ..Said::default() };
+            Network::ask(said, &policy, |_| None).unwrap().network
+        };
+        assert_eq!(network(None, R1).outward().topic("/a"), "/r1/a");
         assert_ne!(network(None, R1), network(None, NONE));
         assert!(network(None, R1).has_same_environment(&network(None, NONE)));
         assert!(!network(None, R1).has_same_environment(&network(Some("r1"), R1)));

@@ -67,6 +67,8 @@ pub(crate) struct Session {
     pub(crate) dirty_endpoints: Arc<DirtyEndpoints>,
     generation: Generation,
     stopping: AtomicBool,
+    /// It was said that another process of the robot has other rules.
+    has_told_of_rules: AtomicBool,
     gids: AtomicU32,
     /// Contexts that share it.
     contexts: AtomicU32,
@@ -193,6 +195,7 @@ impl Session {
             waker,
             generation: Generation::current(),
             stopping: AtomicBool::new(false),
+            has_told_of_rules: AtomicBool::new(false),
             gids: AtomicU32::new(1),
             contexts: AtomicU32::new(1),
             thread: Mutex::new(None),
@@ -353,6 +356,11 @@ impl Session {
         if is_last {
             session.stop();
         }
+    }
+
+    /// Whether it was said before that another process of the robot has other rules.
+    pub(crate) fn has_told_of_rules(&self) -> bool {
+        self.has_told_of_rules.swap(true, Ordering::Relaxed)
     }
 
     pub(crate) fn is_stopping(&self) -> bool {

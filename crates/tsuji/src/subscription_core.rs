@@ -707,6 +707,8 @@ impl SubscriptionCore {
     pub(crate) fn due_ns(&self) -> Option<u64> {
         let mut state = self.lock_without_marking();
         self.see_silent(&mut state);
+        // Before it is looked: what comes between is seen, or wakes.
+        state.heed_displaced();
         let displaced = state.displaced_due_ns();
         if displaced.is_none() {
             // Whoever was to be told has left. The next displacement is to wake this thread again.

@@ -869,7 +869,6 @@ fn meet_later(environment: &[(&str, &str)]) {
     assert_eq!(b.ask("call one/add 1 2"), "3");
 }
 
-/// What a new process is told is more than the wire keeps for whoever is slow to listen.
 #[test]
 fn a_robot_on_two_hosts_is_one_and_another_beside_it_is_apart() {
     let _watchdog = Watchdog::start("robots on two hosts");
@@ -914,6 +913,7 @@ fn a_robot_on_two_hosts_is_one_and_another_beside_it_is_apart() {
     assert_eq!(arm.ask("call head/add 4 5"), "9");
 }
 
+/// What a new process is told is more than the wire keeps for whoever is slow to listen.
 #[test]
 fn a_process_with_very_many_endpoints_is_met() {
     let watchdog = Watchdog::start("very many endpoints");

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use house::foreign::{Plain, Topic, next};
+use house::log::Log;
 use house::{Folder, HANG, Watchdog, keep_all, take, wait_until};
 use tsuji::{Context, ErrorKind, Interop, Message, Node, Publisher, Subscription};
 use tsuji_core::Policy;
@@ -121,7 +122,22 @@ fn robots_of_one_kind_keep_apart_and_a_process_outside_knows_both() {
     let inside = all[1].3.context();
     assert_eq!(inside.robot(), Some("r2"));
     assert_eq!(topics(inside), ["/chatter", "/cmd", "/fleet/status"]);
-    assert_eq!(nodes(inside), ["/fleet", "/listener", "/r1/listener", "/r1/talker", "/talker"]);
+    // Each names the nodes as it knows them, whoever tells of a flow.
+    let ends = |context: &Context, topic: &str| -> BTreeSet<[String; 2]> {
+        let routes = context.routes(HANG).unwrap().into_iter().filter(|it| it.topic == topic);
+        routes.map(|it| [it.publisher.node, it.subscription.node]).collect()
+    };
+    let expect =
+        |all: &[[&str; 2]]| -> BTreeSet<_> { all.iter().map(|it| it.map(str::to_owned)).collect() };
+    let status = [["/r1/talker", "/fleet"], ["/r2/talker", "/fleet"]];
+    assert_eq!(ends(&outside, "/fleet/status"), expect(&status));
+    let own = [["/r1/talker", "/fleet"], ["/talker", "/fleet"]];
+    assert_eq!(ends(inside, "/fleet/status"), expect(&own));
+    let chatter = [["/talker", "/listener"], ["/talker", "/fleet"]];
+    assert_eq!(ends(inside, "/chatter"), expect(&chatter));
+    assert_eq!(ends(inside, "/cmd"), expect(&[["/fleet", "/listener"]]));
+    let all = ["/fleet", "/listener", "/r1/listener", "/r1/talker", "/talker"];
+    wait_until("all nodes are known", || nodes(inside) == all);
 }
 
 #[test]
@@ -278,9 +294,83 @@ fn what_is_not_exported_is_seen_inside_alone() {
         outside.routes(HANG).unwrap().into_iter().map(|it| it.topic).collect();
     assert_eq!(shown, ["/fleet/status", "/r2/camera/left"].map(str::to_owned).into());
     let theirs = publisher(&node, "fleet/secret");
+    // What was made after it on the same channel is known, and so it would be.
+    let after = publisher(&node, "r2/camera/left");
+    inside[0].wait_for_publishers(2, HANG).unwrap();
+    assert_eq!(inside[2].matched(), 1);
+    drop(after);
     say(&theirs, "an intruder");
     say(&publishers[2], "the owner");
     hears(&listener, &inside[2], &["the owner"]);
+
+    // Nor is it set from outside; and where an engine carries it, the network sees a number.
+    outside.set_route("/r2/odom", Some("cyclonedds"), HANG).unwrap();
+    outside.set_route("/fleet/secret", Some("cyclonedds"), HANG).unwrap();
+    let transport = |topic: &str| {
+        let routes = talks.routes(HANG).unwrap();
+        let own = routes.into_iter().find(|it| it.topic == topic && it.publisher.node == "/talker");
+        own.unwrap().transport.unwrap()
+    };
+    assert_eq!((&*transport("/odom"), &*transport("/fleet/secret")), ("shm", "shm"));
+    talks.set_route("/odom", Some("cyclonedds"), HANG).unwrap();
+    wait_until("it goes over", || transport("/odom") == "cyclonedds");
+    say(&publishers[3], "by an engine");
+    hears(&listener, &inside[3], &["by an engine"]);
+    wait_until("it is found", || plain.topics().iter().any(|it| it.starts_with("tsuji/inside/")));
+    // By their names it has those of the process outside: two readers and a writer.
+    let mut shown = plain.topics();
+    shown.retain(|it| it.contains("odom") || it.contains("secret"));
+    shown.sort();
+    assert_eq!(shown, ["rt/fleet/secret", "rt/fleet/secret", "rt/r2/odom"]);
+}
+
+#[test]
+fn robots_of_which_one_has_the_others_name_before_it_keep_apart() {
+    let _watchdog = Watchdog::start("nested names");
+    let folder = Folder::new();
+    let fleet = process(&folder, None, r#"<robot name="f" shared="/all"/>"#);
+    let robot = process(&folder, None, r#"<robot name="f/r2" shared="/all"/>"#);
+    let (node, other) = (fleet.node("n").unwrap(), robot.node("n").unwrap());
+    let (_a, _b) = (publisher(&node, "r2/cmd"), publisher(&other, "cmd"));
+    let (shared, heard) = (publisher(&node, "all"), subscription(&other, "all"));
+    heard.wait_for_publishers(1, HANG).unwrap();
+    shared.wait_for_subscriptions(1, HANG).unwrap();
+    assert_eq!(topics(&fleet), ["/all", "/r2/cmd"]);
+    assert_eq!(topics(&robot), ["/all", "/cmd"]);
+    let count = |context: &Context, topic: &str| {
+        context.graph().endpoints.iter().filter(|it| it.topic == topic).count()
+    };
+    assert_eq!((count(&fleet, "/r2/cmd"), count(&robot, "/cmd")), (1, 1));
+}
+
+#[test]
+fn processes_of_a_robot_with_other_rules_are_told_so_and_those_of_others_are_not() {
+    let _watchdog = Watchdog::start("other rules");
+    let log = Log::install(tracing::Level::WARN);
+    let folder = Folder::new();
+    let _all = [R1, R2, ""].map(|it| process(&folder, None, it));
+    let _same = process(&folder, None, R2);
+    let _other = process(&folder, None, r#"<robot name="r2"/><export topic="/a"/>"#);
+    log.wait_for("shared /fleet/**, exported - ");
+    log.wait_for("shared -, exported /a");
+}
+
+#[test]
+fn contexts_of_one_process_are_of_one_robot() {
+    let folder = Folder::new();
+    let context = |robot: &str| {
+        let builder = Context::builder().runtime_dir(&folder.0).domain(64).policy(policy(R2));
+        builder.interop(Interop::NONE).robot(robot).build()
+    };
+    let one = context("r2").unwrap();
+    assert_eq!(context("r2").unwrap().robot(), Some("r2"));
+    let error = context("r3").unwrap_err();
+    assert!(
+        error.to_string().contains("or is of another robot; allowed: the same robot"),
+        "{error}"
+    );
+    drop(one);
+    assert_eq!(context("").unwrap().robot(), None);
 }
 
 #[test]

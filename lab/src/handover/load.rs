@@ -264,6 +264,8 @@ struct Trial {
     publishing_us: f64,
     held: u64,
     wrong: Wrong,
+    /// Samples that were sent after the last that came.
+    missing: u64,
     refused: u64,
     refusal: Option<String>,
     sent: BTreeMap<String, u64>,
@@ -337,6 +339,7 @@ impl Trial {
             publishing_us: 0.0,
             held: 0,
             wrong: Wrong::default(),
+            missing: 0,
             refused: 0,
             refusal: None,
             sent: BTreeMap::new(),
@@ -512,11 +515,10 @@ impl Trial {
         for child in &mut self.children {
             self.sent.extend(child.ask_for::<BTreeMap<String, u64>>("stop")?);
         }
-        let missing = until(|| {
+        self.missing = until(|| {
             self.look()?;
             Ok((self.missing() == 0, self.missing()))
         })?;
-        self.wrong.lost += missing;
         if let Some(plain) = &mut self.plain {
             let sent = self.sent.values().sum();
             let taken = plain.wait_for(sent)?;
@@ -549,6 +551,7 @@ impl Trial {
         self.publishing_us = self.publishing_us.max(next.publishing_us);
         self.held = self.held.max(next.held);
         self.wrong = self.wrong.and(next.wrong);
+        self.missing += next.missing;
         self.refused += next.refused;
         self.refusal = self.refusal.take().or(next.refusal);
         self.counted = self.counted.and(next.counted);
@@ -575,8 +578,8 @@ impl Trial {
              as met, {invalid} invalid"
         );
         let mut wrong = self.wrong;
-        // What a reader did not take in time is not lost: it is what it asked for, and counted.
-        wrong.lost = wrong.lost.saturating_sub(displaced).max(lost);
+        // What a reader did not take in time is not lost: it is what it asked for, and counted. What is displaced leaves a gap.
+        wrong.lost = wrong.lost.saturating_sub(displaced).max(lost) + self.missing;
         wrong.damaged += invalid;
         judge_wrong(run, what, &own, wrong);
         let of = "not taken within a second, for which the machine can be too slow";

@@ -60,6 +60,17 @@ fn check_likes_what_is_good() {
 }
 
 #[test]
+fn check_says_what_is_in_a_file() {
+    let world = World::new();
+    world.write(
+        "r2.xml",
+        "<tsuji><robot name=\"r2\"/><export topic=\"/a\"/><rule use=\"shm\"/></tsuji>",
+    );
+    let good = "r2.xml: good (robot r2, 1 export, 1 rule, 0 forbids, 0 stated sizes)\n";
+    assert_eq!(world.run(&["policy", "check", "r2.xml"]).good(), good);
+}
+
+#[test]
 fn what_this_build_does_not_do_is_said() {
     let world = World::new();
     world.write(

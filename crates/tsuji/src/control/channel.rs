@@ -457,20 +457,38 @@ impl Channels {
         channel.is_remote() || is_of_other
     }
 
+    /// Whether whoever is at the other end is of a robot, and of another than this process.
+    pub(crate) fn is_of_other_robot(&self, key: u64) -> bool {
+        let hello = self.all.get(&key).and_then(|it| it.hello.as_ref());
+        let theirs = hello.and_then(|it| it.robot.as_deref());
+        let own = self.own.as_ref().and_then(|it| it.outward.robot()).map(Robot::name);
+        theirs.is_some() && theirs != own
+    }
+
     /// Whether this shows a topic that does not leave this host or robot, and whoever is at the other end is outside.
     pub(crate) fn is_withheld(&self, key: u64, control: &Control) -> bool {
-        let Some(topic) = control.topic() else { return false };
-        let is_kept = self.own.as_ref().is_some_and(|it| !it.outward.is_exported(topic));
-        is_kept && self.is_outside(key)
+        self.is_kept_inside(control) && self.is_outside(key)
+    }
+
+    fn is_kept_inside(&self, control: &Control) -> bool {
+        let topic = control.topic().zip(self.own.as_ref());
+        topic.is_some_and(|(topic, own)| !own.outward.is_exported(topic))
+    }
+
+    /// All to whom this is said when it is said to all.
+    pub(crate) fn peers_told(&self, control: &Control) -> Vec<PeerId> {
+        let is_kept = self.is_kept_inside(control);
+        let told = self.by_peer.iter().filter(|(_, key)| !is_kept || !self.is_outside(**key));
+        told.map(|(peer, _)| *peer).collect()
     }
 
     pub(crate) fn broadcast(&mut self, control: &Control) {
         if self.by_peer.is_empty() {
             return;
         }
-        let frame = self.encode(control);
+        let (frame, is_kept) = (self.encode(control), self.is_kept_inside(control));
         for key in self.by_peer.values().copied().collect::<Vec<_>>() {
-            if self.is_withheld(key, control) {
+            if is_kept && self.is_outside(key) {
                 continue;
             }
             // Whoever has not been told what there was before will be told everything then.

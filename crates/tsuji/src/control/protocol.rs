@@ -22,7 +22,7 @@ pub(crate) const VERSION: u32 = 11;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"tsji");
 
-/// One message of the control channel. Topics and namespaces in it are as the outside of a robot calls them.
+/// One message of the control channel. Topics and nodes in it are as the outside of a robot calls them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Control {
     /// Who I am, and how each transport greets. The descriptors of all handshakes follow in order.
@@ -111,6 +111,7 @@ impl Control {
     pub(crate) fn topic(&self) -> Option<&str> {
         match self {
             Self::Endpoint(record) => Some(&record.topic),
+            Self::Pin { topic, .. } => Some(topic),
             Self::Route { half: Some(RouteHalf::Decision(half)), .. } => Some(&half.topic),
             _ => None,
         }
@@ -120,10 +121,6 @@ impl Control {
     pub(crate) fn outward(&self, outward: &Outward) -> Cow<'_, Self> {
         match self {
             _ if outward.robot().is_none() => Cow::Borrowed(self),
-            Self::Node(record) => {
-                let namespace = outward.namespace(&record.namespace).into_owned();
-                Cow::Owned(Self::Node(NodeRecord { namespace, ..record.clone() }))
-            }
             Self::Endpoint(record) => {
                 let topic = outward.topic(&record.topic).into_owned();
                 Cow::Owned(Self::Endpoint(EndpointRecord { topic, ..record.clone() }))
@@ -136,9 +133,6 @@ impl Control {
             Self::Route { question, half: Some(RouteHalf::Decision(half)) } => {
                 let mut half = half.clone();
                 half.topic = outward.topic(&half.topic).into_owned();
-                for node in half.nodes() {
-                    *node = outward.node(node).into_owned();
-                }
                 let half = Some(RouteHalf::Decision(half));
                 Cow::Owned(Self::Route { question: *question, half })
             }
@@ -150,17 +144,11 @@ impl Control {
     pub(crate) fn inward(mut self, outward: &Outward) -> Option<Self> {
         match &mut self {
             _ if outward.robot().is_none() => {}
-            Self::Node(record) => {
-                record.namespace = outward.namespace_here(&record.namespace).into_owned();
-            }
             Self::Endpoint(EndpointRecord { topic, .. }) | Self::Pin { topic, .. } => {
                 *topic = outward.topic_here(topic)?.into_owned();
             }
             Self::Route { half: Some(RouteHalf::Decision(half)), .. } => {
                 half.topic = outward.topic_here(&half.topic)?.into_owned();
-                for node in half.nodes() {
-                    *node = outward.node_here(node).into_owned();
-                }
             }
             _ => {}
         }
@@ -184,6 +172,8 @@ pub(crate) struct Hello {
     pub(crate) host: String,
     /// The name of its robot, if it has one.
     pub(crate) robot: Option<String>,
+    /// What processes of one robot must have in common.
+    pub(crate) rules: String,
     /// What processes of its host ask whether it lives.
     pub(crate) life: LifeRecord,
     pub(crate) handshakes: Vec<HandshakeRecord>,
@@ -216,7 +206,7 @@ pub(crate) struct HandshakeRecord {
     pub(crate) fds: u32,
 }
 
-/// A node, as others see it.
+/// A node, as others see it, by its names outside of a robot.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct NodeRecord {
     pub(crate) gid: [u8; 16],
@@ -399,18 +389,9 @@ mod tests {
             transport: None,
             stamp: (1, [2; 16]),
         };
-        let node = |namespace: &str| {
-            Control::Node(NodeRecord {
-                gid: [1; 16],
-                name: "n".into(),
-                namespace: namespace.into(),
-                enclave: "/".into(),
-            })
-        };
         for (here, outside) in [
             (pin("/a"), pin("/r2/a")),
             (pin("/fleet/a"), pin("/fleet/a")),
-            (node("/"), node("/r2")),
             (Control::Settled, Control::Settled),
         ] {
             assert_eq!(*here.outward(&r2), outside);
@@ -421,7 +402,6 @@ mod tests {
             );
         }
         assert_eq!(pin("/r1/a").inward(&r2), None);
-        assert_eq!(node("/r1").inward(&r2), Some(node("/r1")));
     }
 
     #[test]

@@ -764,8 +764,7 @@ impl GraphCache {
         for (at, node) in nodes.into_iter().enumerate() {
             let NodeEntitiesInfo { node_namespace, node_name, .. } = node;
             let gid = node_gid(participant, at);
-            let namespace = session.outward().namespace_here(&node_namespace).into_owned();
-            let (name, enclave) = (node_name, enclave.clone());
+            let (name, namespace, enclave) = (node_name, node_namespace, enclave.clone());
             let record = NodeRecord { gid, name, namespace, enclave };
             self.know_node(session, peer, record);
         }
@@ -868,7 +867,7 @@ impl GraphCache {
             readers.map(|it| (it.node, it.wire_name(&wire.transport).map(|it| Guid(it.0)))),
         );
         let nodes = nodes.into_iter().map(|(gid, record)| NodeEntitiesInfo {
-            node_namespace: session.outward().namespace(&record.namespace).into_owned(),
+            node_namespace: record.namespace.clone(),
             node_name: record.name.clone(),
             readers: readers.remove(&gid).unwrap_or_default(),
             writers: writers.remove(&gid).unwrap_or_default(),

@@ -19,7 +19,7 @@ impl GraphCache {
             .map(|(gid, known)| NodeInfo {
                 gid: *gid,
                 name: known.record.name.clone(),
-                namespace: known.record.namespace.clone(),
+                namespace: session.outward().namespace_here(&known.record.namespace).into_owned(),
                 enclave: known.record.enclave.clone(),
                 process: self.process(session, known.peer),
                 vendor: self.foreign.vendor(known.peer),
@@ -62,14 +62,17 @@ impl GraphCache {
                 type_name: known.record.type_name.clone(),
                 type_hash: known.record.type_hash.clone(),
                 qos: known.record.qos.into(),
-                node: self.node_name(Gid(known.record.node)),
+                node: session
+                    .outward()
+                    .node_here(&self.node_name(Gid(known.record.node)))
+                    .into_owned(),
                 process: self.process(session, known.peer),
                 vendor: self.foreign.vendor(known.peer),
             })
             .collect()
     }
 
-    /// What this process knows of flows.
+    /// What this process knows of flows. Their nodes have their names outside.
     pub(crate) fn halves(&self, session: &Session) -> Vec<RouteHalf> {
         let facts = self.facts(session);
         let decisions = self.flows.iter().filter_map(|(flow, route)| {
@@ -134,6 +137,7 @@ impl GraphCache {
         }
     }
 
+    /// The full name of a node outside.
     pub(super) fn node_name(&self, gid: Gid) -> String {
         let node = self.nodes.get(&gid).map(|known| &known.record);
         node.map_or_else(|| "?".to_owned(), |node| full_name(&node.namespace, &node.name))

@@ -27,15 +27,20 @@ impl State {
         on_links.fold(flow.displaced, u64::saturating_add)
     }
 
-    /// When publishers are to be told of what was displaced here. Where nothing is untold, what is displaced from here on
-    /// wakes this thread.
+    /// When publishers are to be told of what was displaced here.
     pub(super) fn displaced_due_ns(&self) -> Option<u64> {
-        if self.untold_displaced().next().is_none() {
-            // It is woken once, and what woke it may have been told already.
+        let is_some = self.untold_displaced().next().is_some();
+        is_some.then(|| self.displaced_told_ns.saturating_add(DISPLACED_TOLD_NS))
+    }
+
+    /// Has this thread be woken when something is displaced of a publisher that is to be told, where nothing is untold. It is
+    /// woken once for each call, and what woke it may have been told already when it looks.
+    pub(super) fn heed_displaced(&self) {
+        if self.flows.all.iter().any(|(_, flow)| flow.is_connected)
+            && self.displaced_due_ns().is_none()
+        {
             self.links.iter().for_each(|link| link.reader.heed_displaced());
-            self.untold_displaced().next()?;
         }
-        Some(self.displaced_told_ns.saturating_add(DISPLACED_TOLD_NS))
     }
 
     pub(super) fn note_displaced(&mut self, now_ns: u64) {

@@ -176,6 +176,13 @@ impl Plain {
         known.values().filter(|it| it.topic == topic.name).cloned().collect()
     }
 
+    /// The topics of all endpoints of others, as the wire has them.
+    pub(crate) fn topics(&self) -> Vec<String> {
+        self.found(&Topic::new(String::new(), String::new()));
+        let found = self.found.lock().unwrap();
+        found.endpoints.values().map(|it| it.topic.clone()).collect()
+    }
+
     /// What the participants of others have said of themselves.
     pub(crate) fn said_by_others(&self) -> Vec<Vec<u8>> {
         self.found(&Topic::new(String::new(), String::new()));

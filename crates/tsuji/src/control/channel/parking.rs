@@ -597,6 +597,7 @@ mod tests {
                     program: String::new(),
                     host: String::new(),
                     robot: None,
+                    rules: String::new(),
                     life: life.sign().into(),
                     handshakes: Vec::new(),
                 };
