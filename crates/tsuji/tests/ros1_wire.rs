@@ -694,6 +694,32 @@ fn one_for_which_all_is_kept_and_that_never_reads_is_left() {
 }
 
 #[test]
+fn who_comes_while_the_master_stands_still_is_served() {
+    let Some(side) = Side::start() else { return };
+    let _watchdog = Watchdog::start("a master that stands still");
+    let context = side.context();
+    let node = context.node("talker").unwrap();
+    let publisher = node.create_publisher::<Text>("chatter", reliably()).unwrap();
+    let port = address_of(&side, "/talker");
+    // It takes connections still, and answers none: nobody says where this subscriber has its address.
+    let master = side.master.as_ref().unwrap();
+    master.signal(Signal::Stop);
+    let fields = [
+        ("callerid", "/stranger"),
+        ("topic", "/chatter"),
+        ("md5sum", SUM_OF_STRING),
+        ("type", "std_msgs/String"),
+    ];
+    let (mut stream, _) = subscribe_raw(("127.0.0.1", port), &fields);
+    publisher.wait_for_subscriptions(1, HANG).unwrap();
+    publisher.publish(text("hello")).unwrap();
+    let mut frame = [0; 13];
+    stream.read_exact(&mut frame).unwrap();
+    assert_eq!(frame, *b"\x09\0\0\0\x05\0\0\0hello");
+    master.signal(Signal::Continue);
+}
+
+#[test]
 fn without_a_master_all_else_works_and_the_reason_is_told() {
     let Some(mut side) = Side::start() else { return };
     let _watchdog = Watchdog::start("no master");
