@@ -870,6 +870,34 @@ fn meet_later(environment: &[(&str, &str)]) {
 }
 
 #[test]
+fn what_is_not_exported_stays_on_its_host() {
+    let _watchdog = Watchdog::start("exports between hosts");
+    let Some((one, two)) = two_machines() else { return };
+    let folder = Folder::new();
+    std::fs::create_dir_all(&folder.0).unwrap();
+    let policy = folder.0.join("robot.xml");
+    std::fs::write(&policy, r#"<tsuji><robot name="r1"/><export topic="/there"/></tsuji>"#)
+        .unwrap();
+    let robot = [("TSUJI_POLICY", policy.to_str().unwrap())];
+    let mut arm = Process::with(&one, "arm", &robot);
+    let mut beside = Process::with(&one, "beside", &robot);
+    let mut head = Process::with(&two, "head", &robot);
+    // What is told later on a channel is known later.
+    for process in [&mut beside, &mut head] {
+        process.all_do(&["subscribe kept", "subscribe there"]);
+    }
+    arm.all_do(&["advertise kept", "advertise there", "readers there 2", "readers kept 1"]);
+    head.all_do(&["writers there 1", "writers kept 0"]);
+    arm.all_do(&["publish kept 1 3 8", "publish there 1 3 8"]);
+    for process in [&mut beside, &mut head] {
+        process.does("take there 1 3 8");
+    }
+    beside.does("take kept 1 3 8");
+    head.does("empty kept");
+    assert_eq!([arm.ask("published kept"), arm.ask("published there")], ["0", "0"]);
+}
+
+#[test]
 fn a_robot_on_two_hosts_is_one_and_another_beside_it_is_apart() {
     let _watchdog = Watchdog::start("robots on two hosts");
     let Some((one, two)) = two_machines() else { return };
