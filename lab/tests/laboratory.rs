@@ -265,7 +265,9 @@ fn flows_that_change_their_transport_lose_nothing() {
             }
             let ratios = value["ratios"].as_array().unwrap();
             let is_there = |word: &str| ratios.iter().any(|it| it["what"] == what(word));
-            assert!(is_there("median") && is_there("p99"), "{text}");
+            // A machine that is too slow for a load has none in peace to compare with, and says what it could not take.
+            let is_too_slow = 0.0 < figure(&what("displaced"));
+            assert!(is_too_slow || (is_there("median") && is_there("p99")), "{text}");
         }
     }
     assert!(0.0 < figure("late-joiner from its start median"));

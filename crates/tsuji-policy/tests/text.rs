@@ -166,7 +166,7 @@ fn what_is_missing_empty_twice_or_out_of_range() {
         "<tsuji><robot name=\"r-2\" shared=\"/a /b//c\"/><robot/><export/>\n<robot name=\"a\" shared=\" \"/><robot name=\"b\"/></tsuji>",
         &[
             "t.xml:1:21: \"r-2\" is no name of a robot; allowed: letters, digits and '_', not beginning with a digit, in \
-             parts with '/' between, at most 100",
+             parts with '/' between, at most 100 characters",
             "t.xml:1:40: \"/b//c\" is not a topic pattern, character 4: a token is missing here",
             "t.xml:1:46: \"robot\" lacks the attribute \"name\"",
             "t.xml:1:54: \"export\" lacks the attribute \"topic\"",

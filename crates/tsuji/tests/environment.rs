@@ -103,7 +103,12 @@ fn what_a_program_says_prevails() {
     // As with another policy.
     let error = context(Interop::NONE).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
-    assert!(error.to_string().contains("speaks to other ROS 2 nodes; allowed: "), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("speaks to other ROS 2 nodes, or is of another robot; allowed: "),
+        "{error}"
+    );
     assert_eq!(context(Interop::RTPS).unwrap().interop(), Interop::RTPS);
 }
 
