@@ -47,15 +47,6 @@ impl Robot {
         &self.shared
     }
 
-    /// The same topics shared by a robot of another name.
-    ///
-    /// # Errors
-    ///
-    /// As those of [`new`](Self::new).
-    pub fn renamed(&self, name: &str) -> Result<Self, InvalidRobot> {
-        Self::new(name, self.shared.clone())
-    }
-
     /// What is behind the robot's own name.
     fn behind<'a>(&self, name: &'a str) -> Option<&'a str> {
         name.strip_prefix(&*self.prefix).filter(|it| it.starts_with('/'))
@@ -97,6 +88,17 @@ impl Outward {
     /// Of this robot the topics that fit one of `exports`, or all where there is none.
     pub fn new(robot: Option<Robot>, exports: Vec<TopicPattern>) -> Self {
         Self { robot, exports }
+    }
+
+    /// The same of the robot `name`, which shares the same topics; of none for an empty name.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Robot::new`].
+    pub fn named(self, name: &str) -> Result<Self, InvalidRobot> {
+        let shared = self.robot.map(|it| it.shared).unwrap_or_default();
+        let robot = if name.is_empty() { None } else { Some(Robot::new(name, shared)?) };
+        Ok(Self { robot, ..self })
     }
 
     /// The robot.
@@ -169,8 +171,7 @@ impl Outward {
     pub fn namespace_here<'a>(&self, name: &'a str) -> Cow<'a, str> {
         match &self.robot {
             Some(robot) if name == &*robot.prefix => "/".into(),
-            Some(robot) => robot.behind(name).unwrap_or(name).into(),
-            None => name.into(),
+            _ => self.node_here(name),
         }
     }
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use crate::words::words;
 use crate::{
-    Peers, Reliability, Robot, Scopes, Size, TopicPattern, Traits, TransportId, UnknownWord,
+    Outward, Peers, Reliability, Robot, Scopes, Size, TopicPattern, Traits, TransportId,
+    UnknownWord,
 };
 
 /// Ordered rules from traits to transports, resolved: whatever is built can be decided by.
@@ -144,14 +145,10 @@ impl Policy {
         self.0.stated_sizes.iter().find(|stated| stated.topic.matches(topic))
     }
 
-    /// The robot that processes belong to, unless they are told of another.
-    pub fn robot(&self) -> Option<&Robot> {
-        self.0.robot.as_ref().map(|it| &it.value)
-    }
-
-    /// The topics that leave the host and the robot; empty for all.
-    pub fn exports(&self) -> &[Export] {
-        &self.0.exports
+    /// What the outside sees of processes, unless they are told of another robot.
+    pub fn outward(&self) -> Outward {
+        let robot = self.0.robot.as_ref().map(|it| it.value.clone());
+        Outward::new(robot, self.0.exports.iter().map(|it| it.topic.clone()).collect())
     }
 
     /// What is set for transports.

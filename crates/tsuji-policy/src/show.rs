@@ -1,4 +1,4 @@
-use tsuji_core::{Conditions, Origin, Peer, Peers, Policy, Scope, Scopes, Sourced};
+use tsuji_core::{Conditions, Origin, Peer, Peers, Policy, Scope, Scopes, Sourced, TopicPattern};
 
 use crate::units::format_size;
 
@@ -39,8 +39,7 @@ pub fn show(policy: &Policy) -> Vec<Row> {
     if let Some(Sourced { value: robot, origin }) = &parts.robot {
         let mut value = robot.name().to_owned();
         if !robot.shared().is_empty() {
-            let shared: Vec<&str> = robot.shared().iter().map(|it| it.as_str()).collect();
-            value += &format!(", shared {}", shared.join(" "));
+            value += &format!(", shared {}", words(robot.shared()));
         }
         rows.push(set("robot", value, origin));
     }
@@ -97,6 +96,12 @@ pub fn show(policy: &Policy) -> Vec<Row> {
         }
     }
     rows
+}
+
+/// Patterns as they stand in a list.
+pub(crate) fn words(patterns: &[TopicPattern]) -> String {
+    let words: Vec<&str> = patterns.iter().map(TopicPattern::as_str).collect();
+    words.join(" ")
 }
 
 /// A rule's conditions as attributes: pairs of name and value, those that are given.

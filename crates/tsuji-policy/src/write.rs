@@ -2,7 +2,7 @@ use std::fmt::Write as _;
 
 use tsuji_core::{Policy, Rule, Sourced};
 
-use crate::show::conditions;
+use crate::show::{conditions, words};
 use crate::units::format_size;
 
 /// A file that resolves to this policy by itself: with `builtin="off"`, whatever came from the
@@ -20,8 +20,8 @@ pub fn to_xml(policy: &Policy) -> String {
     element(&mut out, 1, "size", &[("line", format_size(parts.size_line_bytes.value))], "/>");
     if let Some(Sourced { value: robot, .. }) = &parts.robot {
         let mut attributes = vec![("name", robot.name().to_owned())];
-        let shared: Vec<&str> = robot.shared().iter().map(|it| it.as_str()).collect();
-        attributes.extend((!shared.is_empty()).then(|| ("shared", shared.join(" "))));
+        let shared = words(robot.shared());
+        attributes.extend((!shared.is_empty()).then_some(("shared", shared)));
         element(&mut out, 1, "robot", &attributes, "/>");
     }
     for export in &parts.exports {

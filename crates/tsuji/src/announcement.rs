@@ -10,6 +10,7 @@ use tsuji_transport::{Announced, Gid};
 
 use crate::Role;
 use crate::control::protocol::EndpointRecord;
+use crate::mapping::fnv1a;
 
 /// An endpoint of this process.
 #[derive(Clone, Copy, Debug)]
@@ -72,12 +73,7 @@ impl Announcement<'_> {
 
     /// As processes of tsuji on this host know it where others are on the network who are not to know of it: by a number.
     pub(crate) fn for_inside(&self) -> Announced {
-        // FNV-1a: all processes make the same of one name.
-        let role = [self.role as u8];
-        let bytes = self.topic.bytes().chain(role);
-        let number = bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-        });
+        let number = fnv1a(self.topic.bytes().chain([self.role as u8]));
         let topic = format!("tsuji/inside/{number:016x}");
         Announced { topic, type_name: "tsuji/inside".to_owned(), ..Announced::default() }
     }

@@ -460,7 +460,7 @@ impl Context {
         graph_cache.questions += 1;
         let question = graph_cache.questions;
         let (own, asked) = own(&mut graph_cache, question);
-        let waiting = graph_cache.channels.peers_told(&asked);
+        let waiting = graph_cache.channels.told(&asked).map(|(peer, _)| peer).collect();
         graph_cache.answers.insert(question, Answers { waiting, ..Answers::default() });
         graph_cache.channels.broadcast(&asked);
         drop(graph_cache);

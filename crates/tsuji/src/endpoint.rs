@@ -104,8 +104,8 @@ impl EndpointCore {
 
     /// What transports are told.
     pub(crate) fn for_transport(&self, is_publisher: bool) -> Endpoint {
+        let topic = self.session.outward().topic(&self.topic);
         Endpoint {
-            topic: self.session.outward().topic(&self.topic).into_owned(),
             type_name: self.type_name.clone(),
             gid: self.gid,
             qos: Qos { history: self.history(), ..self.qos },
@@ -114,19 +114,19 @@ impl EndpointCore {
                 Durability::TransientLocal if is_publisher => HISTORY_SAMPLES_MAX as u32,
                 _ => self.session.keep_all_max(),
             },
-            announced: self.announced(is_publisher),
+            announced: self.announced(is_publisher, &topic),
+            topic: topic.into_owned(),
         }
     }
 
-    /// What it is called where others than tsuji may be.
-    fn announced(&self, is_publisher: bool) -> Option<Announced> {
-        let topic = self.session.outward().topic(&self.topic);
+    /// What it is called where others than tsuji may be. Outside of the robot its topic is `topic`.
+    fn announced(&self, is_publisher: bool, topic: &str) -> Option<Announced> {
         let announcement = Announcement {
             gid: self.gid,
             partner: self.partner,
             role: self.role,
             is_publisher,
-            topic: &topic,
+            topic,
             type_name: &self.type_name,
             type_hash: &self.type_hash,
             is_keyed: self.announces_keys(),

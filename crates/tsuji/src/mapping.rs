@@ -7,9 +7,14 @@ use tsuji_transport::{Bytes, Gid, RelationHeader};
 
 /// The client of tsuji that sends from `requests`, as the header names it.
 pub(crate) fn client_number(requests: Gid) -> u64 {
-    // FNV-1a: numbers of one process differ in the last bytes only.
-    requests.0.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    // Numbers of one process differ in the last bytes only.
+    fnv1a(requests.0)
+}
+
+/// A number that all processes make of the same bytes: FNV-1a.
+pub(crate) fn fnv1a(bytes: impl IntoIterator<Item = u8>) -> u64 {
+    bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
 }
 

@@ -4,7 +4,7 @@
 use std::fmt::Display;
 use std::sync::Arc;
 
-use tsuji_core::{Interop, InvalidRobot, Outward, Policy, Robot, RtpsEngine};
+use tsuji_core::{Interop, Outward, Policy, RtpsEngine};
 use tsuji_platform::network::Interface;
 use tsuji_ros::environment::{DiscoveryRange, Engine, Line, RosEnvironment};
 use tsuji_ros::gid::Distro;
@@ -129,10 +129,13 @@ impl Network {
             // An empty one says that there is none, whatever the policy says.
             None => (variable(ROBOT), ROBOT),
         };
-        let outward = outward_of(policy, robot.as_deref()).map_err(|error| {
-            let name = robot.as_deref().unwrap_or_default();
-            Error::invalid(format!("{origin}: {name:?} is {error}"))
-        })?;
+        let outward = match &robot {
+            Some(name) => policy
+                .outward()
+                .named(name)
+                .map_err(|error| Error::invalid(format!("{origin}: {name:?} is {error}")))?,
+            None => policy.outward(),
+        };
         let outward = Arc::new(outward);
         Ok(Asked {
             network: Self { interop, engine, ros, joins_at_once, enclave, robot, outward },
@@ -308,18 +311,6 @@ fn offered(said: Interop, range: DiscoveryRange) -> (Interop, Option<&'static st
 
 fn not_allowed(variable: &str, error: impl Display) -> Error {
     Error::invalid(format!("{variable}: {error}"))
-}
-
-/// What a policy lets the outside see of a process of this robot, or else of the policy's own. An empty name is none.
-pub(crate) fn outward_of(policy: &Policy, robot: Option<&str>) -> Result<Outward, InvalidRobot> {
-    let robot = match (robot, policy.robot()) {
-        (Some(""), _) => None,
-        (Some(name), Some(own)) => Some(own.renamed(name)?),
-        (Some(name), None) => Some(Robot::new(name, Vec::new())?),
-        (None, own) => own.cloned(),
-    };
-    let exports = policy.exports().iter().map(|it| it.topic.clone()).collect();
-    Ok(Outward::new(robot, exports))
 }
 
 /// Names the robot, over the policy.

@@ -141,13 +141,11 @@ pub(crate) fn parts_of_the_start(one: &Policy, other: &Policy) -> Vec<String> {
     if one.engine() != other.engine() {
         parts.push("engine".to_owned());
     }
-    let robot = |it: &Policy| it.robot().cloned();
-    if robot(one) != robot(other) {
+    let (seen, other_seen) = (one.outward(), other.outward());
+    if seen.robot() != other_seen.robot() {
         parts.push("robot".to_owned());
     }
-    let exports =
-        |it: &Policy| -> Vec<_> { it.exports().iter().map(|it| it.topic.clone()).collect() };
-    if exports(one) != exports(other) {
+    if seen.exports() != other_seen.exports() {
         parts.push("export".to_owned());
     }
     if one.prefer() != other.prefer() {

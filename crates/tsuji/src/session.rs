@@ -26,7 +26,7 @@ use crate::dirty::DirtyEndpoints;
 use crate::graph::ProcessInfo;
 use crate::graph_cache::GraphCache;
 use crate::guard_condition::GuardCore;
-use crate::network::{Network, outward_of};
+use crate::network::Network;
 use crate::policy_file::{self, PolicyFile};
 use crate::registry::{self, Arrange, Failed, WireEngines};
 use crate::{Error, ErrorKind, Result};
@@ -110,8 +110,7 @@ impl Session {
                 ));
             }
             // What the file says of it now is taken at the next start.
-            let of_start =
-                |it: &Policy| (it.interop(), it.engine(), outward_of(it, None).unwrap_or_default());
+            let of_start = |it: &Policy| (it.interop(), it.engine(), it.outward());
             let is_newer = follows_same && of_start(&session.first_policy) != of_start(policy);
             let is_same = match is_newer {
                 true => session.asked.has_same_environment(&network),

@@ -449,20 +449,20 @@ impl Channels {
         }
     }
 
+    /// The robots of whoever is at the other end, once it has said so, and of this process.
+    fn robots(&self, key: u64) -> Option<[Option<&str>; 2]> {
+        let theirs = self.all.get(&key)?.hello.as_ref()?.robot.as_deref();
+        Some([theirs, self.own.as_ref()?.outward.robot().map(Robot::name)])
+    }
+
     /// Whether whoever is at the other end is on another host or of another robot.
-    pub(crate) fn is_outside(&self, key: u64) -> bool {
-        let Some((channel, own)) = self.all.get(&key).zip(self.own.as_ref()) else { return false };
-        let robot = own.outward.robot().map(Robot::name);
-        let is_of_other = channel.hello.as_ref().is_some_and(|it| it.robot.as_deref() != robot);
-        channel.is_remote() || is_of_other
+    fn is_outside(&self, key: u64) -> bool {
+        self.is_remote(key) || self.robots(key).is_some_and(|[theirs, own]| theirs != own)
     }
 
     /// Whether whoever is at the other end is of a robot, and of another than this process.
     pub(crate) fn is_of_other_robot(&self, key: u64) -> bool {
-        let hello = self.all.get(&key).and_then(|it| it.hello.as_ref());
-        let theirs = hello.and_then(|it| it.robot.as_deref());
-        let own = self.own.as_ref().and_then(|it| it.outward.robot()).map(Robot::name);
-        theirs.is_some() && theirs != own
+        self.robots(key).is_some_and(|[theirs, own]| theirs.is_some() && theirs != own)
     }
 
     /// Whether this shows a topic that does not leave this host or robot, and whoever is at the other end is outside.
@@ -475,22 +475,19 @@ impl Channels {
         topic.is_some_and(|(topic, own)| !own.outward.is_exported(topic))
     }
 
-    /// All to whom this is said when it is said to all.
-    pub(crate) fn peers_told(&self, control: &Control) -> Vec<PeerId> {
+    /// All to whom this is said when it is said to all, and by which channel.
+    pub(crate) fn told(&self, control: &Control) -> impl Iterator<Item = (PeerId, u64)> {
         let is_kept = self.is_kept_inside(control);
-        let told = self.by_peer.iter().filter(|(_, key)| !is_kept || !self.is_outside(**key));
-        told.map(|(peer, _)| *peer).collect()
+        let all = self.by_peer.iter().map(|(peer, key)| (*peer, *key));
+        all.filter(move |(_, key)| !is_kept || !self.is_outside(*key))
     }
 
     pub(crate) fn broadcast(&mut self, control: &Control) {
         if self.by_peer.is_empty() {
             return;
         }
-        let (frame, is_kept) = (self.encode(control), self.is_kept_inside(control));
-        for key in self.by_peer.values().copied().collect::<Vec<_>>() {
-            if is_kept && self.is_outside(key) {
-                continue;
-            }
+        let frame = self.encode(control);
+        for (_, key) in self.told(control).collect::<Vec<_>>() {
             // Whoever has not been told what there was before will be told everything then.
             self.send_on(key, control, frame.clone(), Vec::new());
         }

@@ -117,40 +117,32 @@ impl Control {
         }
     }
 
-    /// The same of a process of this kind, with the names that the outside has for it.
-    pub(crate) fn outward(&self, outward: &Outward) -> Cow<'_, Self> {
+    fn topic_mut(&mut self) -> Option<&mut String> {
         match self {
-            _ if outward.robot().is_none() => Cow::Borrowed(self),
-            Self::Endpoint(record) => {
-                let topic = outward.topic(&record.topic).into_owned();
-                Cow::Owned(Self::Endpoint(EndpointRecord { topic, ..record.clone() }))
-            }
-            Self::Pin { question, topic, transport, stamp } => {
-                let topic = outward.topic(topic).into_owned();
-                let (question, transport, stamp) = (*question, transport.clone(), *stamp);
-                Cow::Owned(Self::Pin { question, topic, transport, stamp })
-            }
-            Self::Route { question, half: Some(RouteHalf::Decision(half)) } => {
-                let mut half = half.clone();
-                half.topic = outward.topic(&half.topic).into_owned();
-                let half = Some(RouteHalf::Decision(half));
-                Cow::Owned(Self::Route { question: *question, half })
-            }
-            _ => Cow::Borrowed(self),
+            Self::Endpoint(record) => Some(&mut record.topic),
+            Self::Pin { topic, .. } => Some(topic),
+            Self::Route { half: Some(RouteHalf::Decision(half)), .. } => Some(&mut half.topic),
+            _ => None,
         }
     }
 
-    /// The same with the names that a process of this kind has. `None` where it is about a topic for which it has none.
+    /// The same with the name that the outside has for its topic.
+    pub(crate) fn outward(&self, outward: &Outward) -> Cow<'_, Self> {
+        let mut said = Cow::Borrowed(self);
+        if let Some(Cow::Owned(name)) = self.topic().map(|topic| outward.topic(topic))
+            && let Some(topic) = said.to_mut().topic_mut()
+        {
+            *topic = name;
+        }
+        said
+    }
+
+    /// The same with the name that its topic has here. `None` where it has none.
     pub(crate) fn inward(mut self, outward: &Outward) -> Option<Self> {
-        match &mut self {
-            _ if outward.robot().is_none() => {}
-            Self::Endpoint(EndpointRecord { topic, .. }) | Self::Pin { topic, .. } => {
-                *topic = outward.topic_here(topic)?.into_owned();
-            }
-            Self::Route { half: Some(RouteHalf::Decision(half)), .. } => {
-                half.topic = outward.topic_here(&half.topic)?.into_owned();
-            }
-            _ => {}
+        if outward.robot().is_some()
+            && let Some(topic) = self.topic_mut()
+        {
+            *topic = outward.topic_here(topic)?.into_owned();
         }
         Some(self)
     }

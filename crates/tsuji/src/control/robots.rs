@@ -24,8 +24,8 @@ impl Keeper {
         let (channels, outward) = (&graph_cache.channels, self.session.outward());
         // Of one robot whose name begins as that of another all names would look like names of both.
         let is_meant = |it: &Control| {
-            let is_shared = it.topic().is_none_or(|topic| outward.is_shared(topic));
-            is_shared || !channels.is_of_other_robot(key)
+            !channels.is_of_other_robot(key)
+                || it.topic().is_none_or(|topic| outward.is_shared(topic))
         };
         let control = control.inward(outward);
         match control.filter(|it| is_meant(it) && !channels.is_withheld(key, it)) {
