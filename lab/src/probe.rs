@@ -1,12 +1,13 @@
 //! The two ends of a measurement: who sends waits until who receives has fallen asleep.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tsuji_platform::clock::{monotonic_ns, process_cpu_ns, thread_cpu_ns};
@@ -54,9 +55,24 @@ pub(crate) struct Arrivals {
     pictures: Option<(Pictures, Mutex<UnixStream>)>,
     meter: Arc<Meter>,
     paced: Mutex<Paced>,
-    /// The number of the next picture of the topic beside.
-    next_beside: AtomicU64,
+    beside: Gaps,
     stream: Stream,
+}
+
+/// What is known of the topic beside.
+#[derive(Default)]
+struct Gaps {
+    /// The number of its next picture.
+    next: AtomicU64,
+    /// What counts those that its queue has let go, and how many had been told of.
+    displaced: OnceLock<Box<dyn Fn() -> u64 + Send + Sync>>,
+    told: AtomicU64,
+}
+
+impl fmt::Debug for Gaps {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.debug_struct("Gaps").field("next", &self.next).finish_non_exhaustive()
+    }
 }
 
 /// What arrived of one block.
@@ -77,6 +93,18 @@ pub(crate) struct Beside {
     pub(crate) came: u64,
     /// How many did not, before one that did.
     pub(crate) missing: u64,
+    /// How many of them a full queue let go for newer ones.
+    #[serde(default)]
+    pub(crate) displaced: u64,
+}
+
+impl Beside {
+    /// Those that did not come though there was room.
+    pub(crate) fn lost(blocks: impl Iterator<Item = Self>) -> u64 {
+        let (missing, displaced) =
+            blocks.fold((0_u64, 0), |sum, it| (sum.0 + it.missing, sum.1 + it.displaced));
+        missing.saturating_sub(displaced)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -96,7 +124,7 @@ impl Arrivals {
             pictures: Some((Pictures::new(size), Mutex::new(acknowledge))),
             meter,
             paced: Mutex::new(paced),
-            next_beside: AtomicU64::new(0),
+            beside: Gaps::default(),
             stream: Stream::default(),
         })
     }
@@ -107,7 +135,7 @@ impl Arrivals {
             pictures: None,
             meter,
             paced: Mutex::default(),
-            next_beside: AtomicU64::new(0),
+            beside: Gaps::default(),
             stream: Stream::default(),
         })
     }
@@ -133,10 +161,16 @@ impl Arrivals {
     /// To be called with each picture of the topic beside, whose numbers begin with 0.
     pub(crate) fn arrived_beside(&self, seen: &[u8]) {
         let Some(number) = picture::number(seen) else { return };
-        let next = self.next_beside.swap(number + 1, Ordering::Relaxed);
+        let next = self.beside.next.swap(number + 1, Ordering::Relaxed);
         let mut paced = self.paced.lock().unwrap_or_else(PoisonError::into_inner);
         paced.beside.came += 1;
         paced.beside.missing += number.abs_diff(next);
+    }
+
+    /// `count` tells how many pictures of the topic beside a full queue has let go.
+    pub(crate) fn count_displaced_beside(&self, count: impl Fn() -> u64 + Send + Sync + 'static) {
+        // There is one such topic.
+        let _ = self.beside.displaced.set(Box::new(count));
     }
 
     fn counted(&self, seen: &[u8]) {
@@ -164,6 +198,9 @@ impl Arrivals {
     /// What arrived since the last call.
     pub(crate) fn take_paced(&self) -> Paced {
         let mut paced = self.paced.lock().unwrap_or_else(PoisonError::into_inner);
+        let displaced = self.beside.displaced.get().map_or(0, |count| count());
+        let told = self.beside.told.swap(displaced, Ordering::Relaxed);
+        paced.beside.displaced = displaced.saturating_sub(told);
         let fresh = Paced { arrived: Vec::with_capacity(BLOCK_MAX), ..Paced::default() };
         std::mem::replace(&mut paced, fresh)
     }
@@ -345,9 +382,31 @@ mod tests {
         for number in [0_u64, 1, 4, 5] {
             arrivals.arrived_beside(&number.to_le_bytes());
         }
-        let expect = Beside { came: 4, missing: 2 };
+        let expect = Beside { came: 4, missing: 2, displaced: 0 };
         assert_eq!(arrivals.take_paced().beside, expect);
         assert_eq!(arrivals.take_paced().beside, Beside::default());
+    }
+
+    #[test]
+    fn what_a_full_queue_let_go_beside_is_not_lost() {
+        let (_near, far) = pair().unwrap();
+        let arrivals = Arrivals::paced(64, far, Arc::default());
+        let displaced = Arc::new(AtomicU64::new(0));
+        arrivals.count_displaced_beside({
+            let displaced = Arc::clone(&displaced);
+            move || displaced.load(Ordering::Relaxed)
+        });
+        let mut blocks = Vec::new();
+        for (number, let_go) in [(0_u64, 2), (3, 2), (5, 2), (6, 5)] {
+            displaced.store(let_go, Ordering::Relaxed);
+            arrivals.arrived_beside(&number.to_le_bytes());
+            blocks.push(arrivals.take_paced().beside);
+        }
+        assert_eq!(blocks[0], Beside { came: 1, missing: 0, displaced: 2 });
+        assert_eq!(blocks[1], Beside { came: 1, missing: 2, displaced: 0 });
+        assert_eq!(Beside::lost(blocks.iter().take(3).copied()), 1, "one beyond what was let go");
+        // What has gone leaves its gap only when a newer one comes.
+        assert_eq!(Beside::lost(blocks.into_iter()), 0);
     }
 
     #[test]

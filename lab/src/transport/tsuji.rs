@@ -441,6 +441,11 @@ fn receiving(spec: &Spec, node: &Node, arrivals: Arc<Arrivals>) -> Result<Receiv
                     beside.arrived_beside(it.view().data)
                 })
                 .map_err(said)?;
+            let pictures = Arc::new(pictures);
+            let counting = Arc::downgrade(&pictures);
+            arrivals.count_displaced_beside(move || {
+                counting.upgrade().map_or(0, |it| it.counters().displaced)
+            });
             let commands = node
                 .create_raw_subscription(&spec.name, bytes_type(), qos(spec), move |it| {
                     arrivals.arrived(it.bytes.get(4..).unwrap_or_default())
@@ -464,7 +469,7 @@ enum Kept {
     Images(Subscription<Image>),
     Typed(Subscription<Inertia>),
     Bytes(RawSubscription),
-    Commands(RawSubscription, Subscription<Image>),
+    Commands(RawSubscription, Arc<Subscription<Image>>),
 }
 
 struct Receiving {
