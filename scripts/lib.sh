@@ -102,6 +102,8 @@ note_end() {
     "$NOT_POSSIBLE_HERE") word='NOT RUN' ;;
     *) FAILED=1 ;;
     esac
+    # Whoever cuts a run short finds in what it said how far it came, and what took its time.
+    say "-- $1: $word, $3 s, at $(date '+%H:%M:%S')"
     STEPS+=("$(printf '%-22s %-8s %5d s%s' "$1" "$word" "$3" "${4:-}")")
 }
 
