@@ -55,7 +55,7 @@ type Raised = Arc<Mutex<Option<PyErr>>>;
 impl Node {
     #[new]
     #[expect(clippy::too_many_arguments, reason = "they are named")]
-    #[pyo3(signature = (name, *, namespace = "/", domain = None, interop = None, arguments = None, runtime_dir = None, policy_file = None))]
+    #[pyo3(signature = (name, *, namespace = "/", domain = None, interop = None, arguments = None, runtime_dir = None, policy_file = None, robot = None))]
     fn new(
         py: Python<'_>,
         name: &str,
@@ -65,6 +65,7 @@ impl Node {
         arguments: Option<Vec<String>>,
         runtime_dir: Option<std::path::PathBuf>,
         policy_file: Option<std::path::PathBuf>,
+        robot: Option<String>,
     ) -> PyResult<Self> {
         let mut builder = Context::builder();
         if let Some(domain) = domain {
@@ -85,6 +86,9 @@ impl Node {
         if let Some(file) = policy_file {
             builder = builder.policy_file(file);
         }
+        if let Some(robot) = robot {
+            builder = builder.robot(robot);
+        }
         let node = py.detach(|| builder.build()?.node_in(name, namespace)).map_err(raised)?;
         let context = Arc::new(node.context().clone());
         let mut contexts = lock(&CONTEXTS);
@@ -104,6 +108,12 @@ impl Node {
     #[getter]
     fn name(&self) -> &str {
         self.node.name()
+    }
+
+    /// The name of the robot that it belongs to; None if it does to none.
+    #[getter]
+    fn robot(&self) -> Option<&str> {
+        self.context.robot()
     }
 
     /// Its name with its namespace.

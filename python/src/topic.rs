@@ -166,7 +166,7 @@ impl Publisher {
         self.raw.topic()
     }
 
-    /// Counters: messages published, dropped, failed and displaced.
+    /// Counters: messages published, dropped, failed, displaced, and held back by the rate of an export.
     #[getter]
     fn counters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let counters = self.raw.counters();
@@ -175,6 +175,7 @@ impl Publisher {
         dict.set_item("dropped", counters.dropped)?;
         dict.set_item("failed", counters.failed)?;
         dict.set_item("displaced", counters.displaced)?;
+        dict.set_item("held_back", counters.held_back)?;
         Ok(dict)
     }
 }

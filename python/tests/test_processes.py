@@ -7,7 +7,9 @@ import textwrap
 import time
 
 import pytest
+import tsuji
 from tsuji.interfaces.sensor_msgs.msg import Image
+from tsuji.interfaces.std_msgs.msg import String
 
 HEAD = """
 import os, signal, sys, threading, time
@@ -27,10 +29,10 @@ def wait_until(is_so):
         time.sleep(0.005)
 
 
-def run(folder, body, **arguments):
+def run(folder, body, words=(), **arguments):
     program = HEAD + textwrap.dedent(body)
     return subprocess.Popen(
-        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", program, folder],
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", program, folder, *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -127,6 +129,32 @@ def test_a_forked_child_is_told(folder):
     publisher.publish(data='x')
     """
     assert ended(run(folder, body)) == (0, "closed\n0\n", "")
+
+
+def test_a_node_of_a_robot(folder):
+    body = """
+    robot = sys.argv[2]
+    node.shutdown()
+    with tsuji.Node("talker", interop="none", runtime_dir=sys.argv[1], robot=robot) as talker:
+        assert talker.robot == robot and talker.fully_qualified_name == "/talker"
+        publisher = talker.publisher("chatter", String)
+        publisher.wait_for_subscriptions(1, timeout=30)
+        publisher.publish(data="from " + robot)
+        publisher.wait_for_acknowledgements(timeout=30)
+    try:
+        tsuji.Node("talker", interop="none", runtime_dir=sys.argv[1], robot="r-2")
+    except tsuji.Error as error:
+        print(error)
+    """
+    with tsuji.Node("station", interop="none", runtime_dir=folder) as node:
+        assert node.robot is None
+        heard = {name: node.subscribe(f"/{name}/chatter", String) for name in ("r1", "r2")}
+        talkers = [run(folder, body, words=[name]) for name in heard]
+        for name, subscription in heard.items():
+            assert subscription.recv(timeout=PATIENCE).data == f"from {name}"
+        for talker in talkers:
+            status, out, err = ended(talker)
+            assert (status, err) == (0, "") and "r-2" in out and "no name of a robot" in out
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])

@@ -15,7 +15,7 @@ pub mod handover;
 pub mod names;
 
 mod outward;
-pub use outward::{InvalidRobot, Outward, ROBOT_LENGTH_MAX, Robot};
+pub use outward::{InvalidRate, InvalidRobot, Outward, ROBOT_LENGTH_MAX, Rate, Robot};
 
 pub mod pacing;
 

@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::TopicPattern;
 use crate::names::validate_namespace;
@@ -81,12 +83,67 @@ impl Error for InvalidRobot {}
 pub struct Outward {
     robot: Option<Robot>,
     /// All topics, where it is empty.
-    exports: Vec<TopicPattern>,
+    exports: Vec<(TopicPattern, Option<Rate>)>,
 }
 
+/// How often at most samples of a topic leave: 0.001 to 1000 times a second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Rate {
+    millihertz: u32,
+}
+
+impl Rate {
+    const MILLIHERTZ_MAX: u32 = 1_000_000;
+
+    /// From one sample to the next, at least.
+    pub fn period(self) -> Duration {
+        Duration::from_nanos(1_000_000_000_000 / u64::from(self.millihertz.max(1)))
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", f64::from(self.millihertz) / 1000.0)
+    }
+}
+
+impl FromStr for Rate {
+    type Err = InvalidRate;
+
+    /// Reads it in Hz.
+    fn from_str(text: &str) -> Result<Self, InvalidRate> {
+        // No sign, no exponent, no infinity.
+        if !text.bytes().all(|it| it.is_ascii_digit() || it == b'.') {
+            return Err(InvalidRate);
+        }
+        let millihertz = text.parse::<f64>().map_err(|_| InvalidRate)? * 1000.0;
+        let is_whole = (millihertz - millihertz.round()).abs() < 1e-6;
+        if !is_whole || !(1.0..=f64::from(Self::MILLIHERTZ_MAX)).contains(&millihertz.round()) {
+            return Err(InvalidRate);
+        }
+        Ok(Self { millihertz: millihertz.round() as u32 })
+    }
+}
+
+/// A text that is no rate.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct InvalidRate;
+
+impl fmt::Display for InvalidRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "no rate; allowed: 0.001 to 1000, in Hz, with three digits behind the point at most",
+        )
+    }
+}
+
+impl Error for InvalidRate {}
+
 impl Outward {
-    /// Of this robot the topics that fit one of `exports`, or all where there is none.
-    pub fn new(robot: Option<Robot>, exports: Vec<TopicPattern>) -> Self {
+    /// Of this robot the topics that fit one of `exports`, or all where there is none. The first that a topic fits says how often it
+    /// leaves.
+    pub fn new(robot: Option<Robot>, exports: Vec<(TopicPattern, Option<Rate>)>) -> Self {
         Self { robot, exports }
     }
 
@@ -106,14 +163,19 @@ impl Outward {
         self.robot.as_ref()
     }
 
-    /// The topics that the outside sees; empty for all.
-    pub fn exports(&self) -> &[TopicPattern] {
+    /// The topics that the outside sees, and how often they leave at most; empty for all.
+    pub fn exports(&self) -> &[(TopicPattern, Option<Rate>)] {
         &self.exports
     }
 
     /// Whether the outside sees a topic or service of this process, and this process those of that name outside.
     pub fn is_exported(&self, topic: &str) -> bool {
-        self.exports.is_empty() || self.exports.iter().any(|it| it.matches(topic))
+        self.exports.is_empty() || self.exports.iter().any(|(it, _)| it.matches(topic))
+    }
+
+    /// How often at most samples of a topic of this process leave, where that is bounded.
+    pub fn rate(&self, topic: &str) -> Option<Rate> {
+        self.exports.iter().find(|(it, _)| it.matches(topic)).and_then(|(_, rate)| *rate)
     }
 
     /// Whether a topic or service of this process is called the same outside.
@@ -123,13 +185,14 @@ impl Outward {
 
     /// What processes of one robot must have in common, for people.
     pub fn rules(&self) -> String {
-        let words = |all: &[TopicPattern]| {
-            let mut all: Vec<&str> = all.iter().map(TopicPattern::as_str).collect();
+        let words = |mut all: Vec<&str>| {
             all.sort_unstable();
             if all.is_empty() { "-".to_owned() } else { all.join(" ") }
         };
-        let shared = self.robot.as_ref().map_or(&[][..], Robot::shared);
-        format!("shared {}, exported {}", words(shared), words(&self.exports))
+        let shared = self.robot.iter().flat_map(|it| &it.shared).map(TopicPattern::as_str);
+        // How often something leaves is the affair of whoever publishes it.
+        let exported = self.exports.iter().map(|(it, _)| it.as_str());
+        format!("shared {}, exported {}", words(shared.collect()), words(exported.collect()))
     }
 
     /// What a topic or service of this process is called outside.
@@ -183,8 +246,11 @@ mod tests {
     use super::*;
 
     fn outward(name: &str, shared: &str, exports: &str) -> Outward {
-        let patterns = |all: &str| all.split_whitespace().map(|it| it.parse().unwrap()).collect();
-        Outward::new(Some(Robot::new(name, patterns(shared)).unwrap()), patterns(exports))
+        let patterns = |all: &str| -> Vec<TopicPattern> {
+            all.split_whitespace().map(|it| it.parse().unwrap()).collect()
+        };
+        let exports = patterns(exports).into_iter().map(|it| (it, None)).collect();
+        Outward::new(Some(Robot::new(name, patterns(shared)).unwrap()), exports)
     }
 
     #[test]
@@ -244,6 +310,47 @@ mod tests {
         assert_eq!(some.rules(), "shared -, exported /camera/** /cmd_vel");
         assert_eq!(outward("r2", "/b /a", "").rules(), "shared /a /b, exported -");
         assert!(!all.is_shared("/tf") && Outward::default().is_shared("/tf"));
+    }
+
+    #[test]
+    fn rates_are_read_and_written() {
+        for (text, written, nanos) in [
+            ("5", "5", 200_000_000),
+            ("0.5", "0.5", 2_000_000_000),
+            ("3.000", "3", 333_333_333),
+            ("29.97", "29.97", 33_366_700),
+            ("1000", "1000", 1_000_000),
+            ("0.001", "0.001", 1_000_000_000_000),
+        ] {
+            let rate: Rate = text.parse().unwrap_or_else(|_| panic!("{text}"));
+            assert_eq!(
+                (rate.to_string().as_str(), rate.period()),
+                (written, Duration::from_nanos(nanos))
+            );
+        }
+        for text in [
+            "", ".", "0", "0.0001", "1.0005", "1001", "-5", "+5", "5e1", "inf", "NaN", "5 Hz", " 5",
+        ] {
+            assert_eq!(text.parse::<Rate>().err(), Some(InvalidRate), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_first_export_that_a_topic_fits_says_how_often_it_leaves() {
+        let export = |topic: &str, rate: Option<&str>| {
+            (topic.parse().unwrap(), rate.map(|it| it.parse::<Rate>().ok().unwrap()))
+        };
+        let exports = vec![
+            export("/camera/info", None),
+            export("/camera/**", Some("5")),
+            export("/**", Some("1")),
+        ];
+        let outward = Outward::new(None, exports);
+        let rate = |topic| outward.rate(topic).map(|it| it.to_string());
+        assert_eq!(rate("/camera/info"), None);
+        assert_eq!(rate("/camera/image").as_deref(), Some("5"));
+        assert_eq!(rate("/odom").as_deref(), Some("1"));
+        assert_eq!(Outward::default().rate("/odom"), None);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::words::words;
 use crate::{
-    Outward, Peers, Reliability, Robot, Scopes, Size, TopicPattern, Traits, TransportId,
+    Outward, Peers, Rate, Reliability, Robot, Scopes, Size, TopicPattern, Traits, TransportId,
     UnknownWord,
 };
 
@@ -148,7 +148,8 @@ impl Policy {
     /// What the outside sees of processes, unless they are told of another robot.
     pub fn outward(&self) -> Outward {
         let robot = self.0.robot.as_ref().map(|it| it.value.clone());
-        Outward::new(robot, self.0.exports.iter().map(|it| it.topic.clone()).collect())
+        let exports = self.0.exports.iter().map(|it| (it.topic.clone(), it.rate));
+        Outward::new(robot, exports.collect())
     }
 
     /// What is set for transports.
@@ -395,6 +396,9 @@ pub struct StatedSize {
 pub struct Export {
     /// Which topics and services.
     pub topic: TopicPattern,
+    /// How often at most samples of such a topic leave.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub rate: Option<Rate>,
     /// Where it is written.
     pub origin: Origin,
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::flows::TooManyPins;
 use crate::flows::trace::Divergence;
 use crate::names::NameError;
-use crate::outward::InvalidRobot;
+use crate::outward::{InvalidRate, InvalidRobot};
 use crate::pattern::InvalidPattern;
 use crate::policy::InvalidPolicy;
 use crate::qos::InvalidQos;
@@ -25,6 +25,7 @@ macro_rules! sentences {
 sentences! {
     Divergence,
     InvalidPattern,
+    InvalidRate,
     InvalidRobot,
     InvalidPolicy,
     InvalidQos,

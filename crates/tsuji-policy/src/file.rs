@@ -2,9 +2,9 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use tsuji_core::{
-    Conditions, DraftPolicy, Export, Interop, Origin, Peer, Peers, Policy, Prefer, Reliability,
-    Robot, RtpsEngine, Rule, Scope, Scopes, Setting, Size, Sourced, StatedSize, TopicPattern,
-    TransportId, TransportSettings,
+    Conditions, DraftPolicy, Export, Interop, Origin, Peer, Peers, Policy, Prefer, Rate,
+    Reliability, Robot, RtpsEngine, Rule, Scope, Scopes, Setting, Size, Sourced, StatedSize,
+    TopicPattern, TransportId, TransportSettings,
 };
 use tsuji_xml::{Attribute, Kind, Node, Places, name_offset};
 
@@ -259,11 +259,16 @@ impl<'a> Reader<'a, '_> {
     }
 
     fn export(&mut self, node: Node<'a, 'a>, file: &mut PolicyFile) {
-        self.places.attributes(node, &["topic"]);
+        self.places.attributes(node, &["topic", "rate"]);
         self.places.leaf(node);
+        let rate = node.attribute_node("rate").and_then(|it| {
+            let offset = it.range_value().start;
+            let say = |error| self.places.error(offset, it.value(), format!("is {error}"), &[]);
+            it.value().parse::<Rate>().map_err(say).ok()
+        });
         let Some(topic) = self.places.required(node, "topic") else { return };
         let Some(topic) = self.pattern(topic) else { return };
-        file.exports.push(Export { topic, origin: self.origin(name_offset(node)) });
+        file.exports.push(Export { topic, rate, origin: self.origin(name_offset(node)) });
     }
 
     fn rule(&mut self, node: Node<'a, 'a>, file: &mut PolicyFile) {

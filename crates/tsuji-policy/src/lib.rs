@@ -12,7 +12,7 @@
 //!         topic="/camera/**" use="shm cyclonedds"/>
 //!   <forbid name="pictures stay here" topic="/camera/**" scope="remote" use="cyclonedds zenoh"/>
 //!   <robot name="r2" shared="/clock /fleet/**"/>
-//!   <export topic="/camera/**"/>
+//!   <export topic="/camera/**" rate="5"/>
 //!   <transport name="shm"><set key="memory_bytes_max" value="1GiB"/></transport>
 //!   <transport name="radio" plugin="libtsuji_radio.so"/>
 //! </tsuji>
@@ -26,7 +26,7 @@
 //! | `forbid` | as `rule`, without `priority`: flows for which the transports in `use` are never taken |
 //! | `transport` | `name`; `plugin`: the library that brings a transport that tsuji does not know |
 //! | `robot` | `name`: the robot that processes belong to, as `r2`. `shared`: patterns of topics that have one name on all robots. Outside of the robot all other topics of it are called by its name and theirs |
-//! | `export` | `topic`: topics and services that leave the host and the robot. Without any, all do |
+//! | `export` | `topic`: topics and services that leave the host and the robot. Without any, all do. `rate`: how often at most samples of a topic leave, in Hz; the first `export` that a topic fits counts |
 //! | `set` | `key`, `value`, in a `transport`; what they mean is the transport's affair |
 //!
 //! Conditions must all hold; a rule without any is for every flow. In `pattern` and `topic`, `*`

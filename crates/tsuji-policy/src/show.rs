@@ -48,7 +48,7 @@ pub fn show(policy: &Policy) -> Vec<Row> {
             kind: "export",
             name: String::new(),
             when: export.topic.to_string(),
-            value: String::new(),
+            value: export.rate.map(|rate| format!("at most {rate} Hz")).unwrap_or_default(),
             priority: None,
             origin: Some(export.origin.clone()),
         });

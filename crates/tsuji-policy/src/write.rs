@@ -25,7 +25,9 @@ pub fn to_xml(policy: &Policy) -> String {
         element(&mut out, 1, "robot", &attributes, "/>");
     }
     for export in &parts.exports {
-        element(&mut out, 1, "export", &[("topic", export.topic.to_string())], "/>");
+        let mut attributes = vec![("topic", export.topic.to_string())];
+        attributes.extend(export.rate.map(|rate| ("rate", rate.to_string())));
+        element(&mut out, 1, "export", &attributes, "/>");
     }
     for stated in &parts.stated_sizes {
         let mut attributes = vec![("pattern", stated.topic.to_string())];

@@ -24,7 +24,7 @@ const WHOLE: &str = r#"<?xml version="1.0"?>
   <transport name="shm"><set key="memory_bytes_max" value="1GiB"/></transport>
   <transport name="radio" plugin="libradio.so"/>
   <robot name="fleet/r2" shared="/clock  /fleet/**"/>
-  <export topic="/camera/**"/>
+  <export topic="/camera/**" rate="5"/>
 </tsuji>
 "#;
 
@@ -46,7 +46,7 @@ fn everything_is_shown_with_its_origin() {
         "set | engine |  | fastdds | - | w.xml:3",
         "set | size line |  | 128KiB | - | w.xml:4",
         "set | robot |  | fleet/r2, shared /clock /fleet/** | - | w.xml:13",
-        "export |  | /camera/** |  | - | w.xml:14",
+        "export |  | /camera/** | at most 5 Hz | - | w.xml:14",
         "topic |  | /camera/** | large, expected 900KiB | - | w.xml:5",
         "topic |  | /map | expected 4000000B | - | w.xml:6",
         "forbid | f & g | peer=fast other | inproc | - | w.xml:10",
@@ -172,6 +172,14 @@ fn what_is_missing_empty_twice_or_out_of_range() {
             "t.xml:1:54: \"export\" lacks the attribute \"topic\"",
             "t.xml:2:17: \"shared\" is empty; leave it out, or name at least one",
             "t.xml:2:30: \"robot\" is written twice",
+        ],
+    );
+    refused(
+        "<tsuji><export topic=\"/a\" rate=\"0\"/><export topic=\"/a\" rate=\"5 Hz\" to=\"all\"/></tsuji>",
+        &[
+            "t.xml:1:32: \"0\" is no rate; allowed: 0.001 to 1000, in Hz, with three digits behind the point at most",
+            "t.xml:1:64: \"5 Hz\" is no rate; allowed: 0.001 to 1000, in Hz, with three digits behind the point at most",
+            "t.xml:1:70: \"to\" is not an attribute of \"export\"; allowed: topic, rate",
         ],
     );
     refused(
@@ -388,8 +396,11 @@ fn any_policy() -> impl Strategy<Value = Policy> {
                     value: Robot::new(&name, (0..shared).map(pattern).collect()).unwrap(),
                     origin: None,
                 });
-                let exports =
-                    (0..exports).map(|at| Export { topic: pattern(at), origin: origin() });
+                let exports = (0..exports).map(|at| Export {
+                    topic: pattern(at),
+                    rate: (at % 2 == 1).then(|| "7.5".parse().unwrap()),
+                    origin: origin(),
+                });
                 for rule in &mut forbids {
                     rule.priority = 0;
                     rule.name = None;

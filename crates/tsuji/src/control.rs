@@ -1039,7 +1039,8 @@ impl Keeper {
             answers.push((handshake.transport, answer));
         }
         graph_cache.channels.send(peer, &Control::Met(answers));
-        for control in graph_cache.introduction(session) {
+        let is_outside = graph_cache.channels.is_outside(peer);
+        for control in graph_cache.introduction(session, is_outside) {
             graph_cache.channels.send(peer, &control);
         }
         if !is_remote && self.watching.is_watcher() {

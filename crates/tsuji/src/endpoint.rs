@@ -13,6 +13,26 @@ use crate::publisher_core::HISTORY_SAMPLES_MAX;
 use crate::session::Session;
 use crate::{Error, RawType, Result, Role};
 
+/// Who is told of an endpoint and meets it, of those that may know its topic at all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Audience {
+    #[default]
+    Everybody,
+    Inside,
+    Outside,
+}
+
+impl Audience {
+    /// Whether whoever is outside, or not, is meant.
+    pub(crate) fn has(self, is_outside: bool) -> bool {
+        match self {
+            Self::Everybody => true,
+            Self::Inside => !is_outside,
+            Self::Outside => is_outside,
+        }
+    }
+}
+
 pub(crate) struct EndpointCore {
     pub(crate) gid: Gid,
     pub(crate) node: Gid,
@@ -25,6 +45,7 @@ pub(crate) struct EndpointCore {
     pub(crate) type_hash: String,
     announces_keys: AtomicBool,
     pub(crate) qos: Qos,
+    pub(crate) audience: Audience,
     pub(crate) session: Arc<Session>,
     is_closed: AtomicBool,
     dirty: DirtyFlag,
@@ -52,7 +73,27 @@ impl EndpointCore {
                     && session.network().announces_keys(),
             ),
             qos,
+            audience: Audience::Everybody,
             session: Arc::clone(session),
+            is_closed: AtomicBool::new(false),
+            dirty: DirtyFlag::default(),
+        }
+    }
+
+    /// Another of the same topic, for those outside.
+    pub(crate) fn for_outside(&self, qos: Qos) -> Self {
+        Self {
+            gid: self.session.new_gid(),
+            node: self.node,
+            role: self.role,
+            partner: self.partner,
+            topic: self.topic.clone(),
+            type_name: self.type_name.clone(),
+            type_hash: self.type_hash.clone(),
+            announces_keys: AtomicBool::new(self.announces_keys()),
+            qos,
+            audience: Audience::Outside,
+            session: Arc::clone(&self.session),
             is_closed: AtomicBool::new(false),
             dirty: DirtyFlag::default(),
         }

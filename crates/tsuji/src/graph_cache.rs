@@ -19,7 +19,7 @@ use crate::control::listening::JoinState;
 use crate::control::protocol::{Control, EndpointRecord, Flow, NodeRecord, Refusal};
 use crate::control::watching::WatchWord;
 use crate::dirty::PendingEndpoints;
-use crate::endpoint::EndpointCore;
+use crate::endpoint::{Audience, EndpointCore};
 use crate::engines::ProcessEngines;
 use crate::events::{PublisherEvent, SubscriptionEvent};
 use crate::graph::{Role, RouteHalf, RouteState, UnreachablePeer, type_mismatch};
@@ -520,11 +520,12 @@ impl GraphCache {
         self.channels.broadcast(&Control::Alive(publisher.0));
     }
 
-    /// What a new process is told.
-    pub(crate) fn introduction(&self, session: &Session) -> Vec<Control> {
+    /// What a new process is told, which is outside or not.
+    pub(crate) fn introduction(&self, session: &Session, is_outside: bool) -> Vec<Control> {
         let nodes = self.nodes.values().filter(|known| known.peer == session.id);
         let endpoints = self.endpoints.values().filter(|known| known.peer == session.id);
         let nodes = nodes.map(|known| Control::Node(known.record.clone()));
+        let endpoints = endpoints.filter(|it| self.audience(Gid(it.record.gid)).has(is_outside));
         let endpoints = endpoints.map(|known| Control::Endpoint(known.record.clone()));
         nodes.chain(endpoints).chain(self.told_pins()).chain([Control::Settled]).collect()
     }
@@ -637,9 +638,20 @@ impl GraphCache {
     }
 
     fn add_local(&mut self, session: &Session, record: EndpointRecord) {
-        self.channels.broadcast(&Control::Endpoint(record.clone()));
+        let audience = self.audience(Gid(record.gid));
+        self.channels.broadcast_to(audience, &Control::Endpoint(record.clone()));
         self.know_endpoint(session, session.id, record);
         self.foreign.graph_changed(session);
+    }
+
+    /// For whom an endpoint of this process is.
+    pub(super) fn audience(&self, gid: Gid) -> Audience {
+        self.publisher_cores.get(&gid).map_or_else(Audience::default, |it| it.audience)
+    }
+
+    /// Whether a process is on another host, of another robot, or none of tsuji.
+    fn is_outside(&self, session: &Session, peer: PeerId) -> bool {
+        peer != session.id && (self.foreign.is_foreign(peer) || self.channels.is_outside(peer))
     }
 
     /// Matches one endpoint with all others of its topic.
@@ -670,7 +682,8 @@ impl GraphCache {
         }
         let is_unwanted =
             || self.subscription_cores.get(&subscription).is_some_and(|it| it.ignores_local);
-        if self.flows.get(flow).is_some() || (is_mine(offers) && is_unwanted()) {
+        let is_meant = || self.audience(publisher).has(self.is_outside(session, asks.peer));
+        if self.flows.get(flow).is_some() || (is_mine(offers) && (is_unwanted() || !is_meant())) {
             return;
         }
         // What half a client or server says tells nothing of whether it can answer or be answered.

@@ -291,7 +291,7 @@ impl RawPublisher {
         let session = node.context().session();
         let (expected_bytes, max_blocking) = (of_kind.expected_bytes, of_kind.max_blocking);
         let spec = PublisherSpec { expected_bytes, max_blocking, ..spec };
-        let publisher_core = Arc::new(PublisherCore::new(core, spec)?);
+        let publisher_core = PublisherCore::of_topic(core, spec)?;
         if let Some(note) = of_kind.note {
             publisher_core.events.note(note);
         }
@@ -307,6 +307,9 @@ impl RawPublisher {
             entity = Some(events);
         }
         session.graph_cache().add_publisher_core(session, &publisher_core);
+        if let Some(outside) = publisher_core.outside() {
+            session.graph_cache().add_publisher_core(session, outside);
+        }
         session.tell();
         if qos.deadline.is_some() || qos.liveliness_lease.is_some() {
             session.waker.give();
@@ -441,9 +444,11 @@ impl RawPublisher {
     pub fn wait_for_acknowledgements(&self, timeout: Duration) -> Result<()> {
         let give_up_ns = after(clock::monotonic_ns(), timeout);
         let mut pause = Duration::from_micros(100);
-        while self.qos().reliability == Reliability::Reliable
-            && !self.publisher_core.is_acknowledged()?
-        {
+        let is_acknowledged = || {
+            let mut both = self.publisher_core.both();
+            both.try_fold(true, |all, it| Ok::<_, Error>(all && it.is_acknowledged()?))
+        };
+        while self.qos().reliability == Reliability::Reliable && !is_acknowledged()? {
             let left_ns = give_up_ns.saturating_sub(clock::monotonic_ns());
             if left_ns == 0 {
                 let what = format!("{}: not all is acknowledged", self.topic());
@@ -489,8 +494,10 @@ impl RawPublisher {
     pub fn assert_liveliness(&self) -> Result<()> {
         let session = self.node.context().session();
         session.open("assert liveliness")?;
-        self.publisher_core.assert_liveliness();
-        session.graph_cache().assert_alive(self.publisher_core.gid);
+        for publisher_core in self.publisher_core.both() {
+            publisher_core.assert_liveliness();
+            session.graph_cache().assert_alive(publisher_core.gid);
+        }
         Ok(())
     }
 
@@ -526,7 +533,9 @@ impl Drop for RawPublisher {
         if let Some(entity) = &self.entity {
             self.node.run_no_more(entity);
         }
-        session.graph_cache().remove_local(session, self.publisher_core.gid);
+        for publisher_core in self.publisher_core.both() {
+            session.graph_cache().remove_local(session, publisher_core.gid);
+        }
         session.tell();
     }
 }

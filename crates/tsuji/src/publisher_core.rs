@@ -35,12 +35,14 @@ use history::Kept;
 pub(crate) use history::SAMPLES_MAX as HISTORY_SAMPLES_MAX;
 pub(crate) use links::{Asking, Joining, PublisherChange, Reached};
 use links::{Link, LinkId, ReaderOf};
+use outside::Outside;
 use reader_filters::ReaderFilters;
 
 mod attempt;
 mod engine_handover;
 mod history;
 mod links;
+mod outside;
 mod reader_filters;
 
 /// How values of one Rust type become bytes, and shared values.
@@ -125,6 +127,9 @@ pub struct PublisherCounters {
     /// Older samples that these pushed out of a full history which keeps all, so that nobody who joins
     /// later gets them. Best effort only: where it is reliable, publish answers Busy.
     pub history_displaced: u64,
+    /// Samples that did not leave the host or the robot, as the export of the topic has a rate. The other counters but `published`
+    /// have what became of those that did.
+    pub held_back: u64,
     /// Sends that a link failed at, the other links notwithstanding; and of what a late joiner was owed
     /// each sample that it does not get.
     pub failed: u64,
@@ -148,6 +153,8 @@ pub(crate) struct PublisherCore {
     room_is_yours: Condvar,
     last_sign_ns: AtomicU64,
     parting: OnceLock<Weak<dyn Parting>>,
+    /// What those outside hear, where that is less.
+    outside: Option<Outside>,
     state: Mutex<State>,
 }
 
@@ -279,6 +286,7 @@ impl OtherEnd {
 const WALL_FRESH_NS: u64 = 100_000_000;
 
 /// What a publisher core needs besides what every endpoint has.
+#[derive(Clone, Copy)]
 pub(crate) struct PublisherSpec {
     pub(crate) codec: Option<Codec>,
     pub(crate) fixed_bytes: Option<u64>,
@@ -347,12 +355,21 @@ impl PublisherCore {
             room_is_yours: Condvar::new(),
             last_sign_ns: AtomicU64::new(now),
             parting: OnceLock::new(),
+            outside: None,
             state: Mutex::new(state),
         })
     }
 
-    /// Sends one sample to everybody who listens, or to nobody and answers why.
+    /// Sends one sample to everybody who listens, or to nobody and answers why. Those outside may be left out.
     pub(crate) fn publish(&self, outgoing: &Outgoing<'_>) -> Result<()> {
+        self.publish_to_own(outgoing)?;
+        if let Some(outside) = &self.outside {
+            outside.publish(outgoing);
+        }
+        Ok(())
+    }
+
+    fn publish_to_own(&self, outgoing: &Outgoing<'_>) -> Result<()> {
         let mono_ns = clock::monotonic_ns();
         self.open("publish")?;
         let last_sign_ns = self.last_sign_ns.load(Ordering::Relaxed);
@@ -461,12 +478,20 @@ impl PublisherCore {
 
     pub(crate) fn counters(&self) -> PublisherCounters {
         // A forked child may find the lock held for ever.
-        if self.session.is_current() { self.lock().counters } else { PublisherCounters::default() }
+        if !self.session.is_current() {
+            return PublisherCounters::default();
+        }
+        let mut counters = self.lock().counters;
+        self.outside.iter().for_each(|it| it.add_to(&mut counters));
+        counters
     }
 
     /// How many subscriptions are connected.
     pub(crate) fn readers(&self) -> usize {
-        if self.session.is_current() { self.lock().readers.len() } else { 0 }
+        if !self.session.is_current() {
+            return 0;
+        }
+        self.both().map(|it| it.lock().readers.len()).sum()
     }
 
     /// Tells how many subscriptions are connected, where that has changed.

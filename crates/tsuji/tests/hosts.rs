@@ -876,17 +876,17 @@ fn what_is_not_exported_stays_on_its_host() {
     let folder = Folder::new();
     std::fs::create_dir_all(&folder.0).unwrap();
     let policy = folder.0.join("robot.xml");
-    std::fs::write(&policy, r#"<tsuji><robot name="r1"/><export topic="/there"/></tsuji>"#)
-        .unwrap();
+    let exports = r#"<export topic="/there"/><export topic="/seldom" rate="0.001"/>"#;
+    std::fs::write(&policy, format!(r#"<tsuji><robot name="r1"/>{exports}</tsuji>"#)).unwrap();
     let robot = [("TSUJI_POLICY", policy.to_str().unwrap())];
     let mut arm = Process::with(&one, "arm", &robot);
     let mut beside = Process::with(&one, "beside", &robot);
     let mut head = Process::with(&two, "head", &robot);
     // What is told later on a channel is known later.
     for process in [&mut beside, &mut head] {
-        process.all_do(&["subscribe kept", "subscribe there"]);
+        process.all_do(&["subscribe seldom", "subscribe kept", "subscribe there"]);
     }
-    arm.all_do(&["advertise kept", "advertise there", "readers there 2", "readers kept 1"]);
+    arm.all_do(&["advertise seldom", "readers seldom 2", "advertise kept", "advertise there", "readers there 2", "readers kept 1"]);
     head.all_do(&["writers there 1", "writers kept 0"]);
     arm.all_do(&["publish kept 1 3 8", "publish there 1 3 8"]);
     for process in [&mut beside, &mut head] {
@@ -894,6 +894,13 @@ fn what_is_not_exported_stays_on_its_host() {
     }
     beside.does("take kept 1 3 8");
     head.does("empty kept");
+    // The first leaves, and the next in a quarter of an hour.
+    head.does("writers seldom 1");
+    arm.does("publish seldom 1 3 8");
+    beside.does("take seldom 1 3 8");
+    head.does("take seldom 1 1 8");
+    arm.does("publish there 4 4 8");
+    head.all_do(&["take there 4 4 8", "empty seldom"]);
     assert_eq!([arm.ask("published kept"), arm.ask("published there")], ["0", "0"]);
 }
 

@@ -4,12 +4,16 @@
 mod house;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use house::foreign::{Plain, Topic, next};
 use house::log::Log;
 use house::{Folder, HANG, Watchdog, keep_all, take, wait_until};
-use tsuji::{Context, ErrorKind, Interop, Message, Node, Publisher, Subscription};
+use tsuji::{
+    Context, Durability, EndpointKind, ErrorKind, Interop, Message, Node, Publisher,
+    PublisherEvent, PublisherOptions, Qos, Subscription,
+};
 use tsuji_core::Policy;
 use tsuji_interfaces::example_interfaces::srv::{
     AddTwoInts, AddTwoIntsRequest, AddTwoIntsResponse,
@@ -199,10 +203,7 @@ fn services_are_called_from_outside_by_the_robots_name() {
     }
     // What has no robot's name before it is of nobody outside.
     let client = node.create_client::<AddTwoInts>("/add").unwrap();
-    assert_eq!(
-        client.wait_for_service(std::time::Duration::ZERO).unwrap_err().kind(),
-        ErrorKind::NoServer
-    );
+    assert_eq!(client.wait_for_service(Duration::ZERO).unwrap_err().kind(), ErrorKind::NoServer);
     robots.iter().for_each(Context::shutdown);
     for (service, thread) in serving {
         drop(service);
@@ -322,6 +323,153 @@ fn what_is_not_exported_is_seen_inside_alone() {
     shown.retain(|it| it.contains("odom") || it.contains("secret"));
     shown.sort();
     assert_eq!(shown, ["rt/fleet/secret", "rt/fleet/secret", "rt/r2/odom"]);
+}
+
+#[test]
+fn what_leaves_less_often_is_whole_inside_and_lacks_nothing_outside() {
+    let _watchdog = Watchdog::start("an export with a rate");
+    let folder = Folder::new();
+    let exports = format!(r#"{R2}<export topic="/camera/**" rate="2"/><export topic="/odom"/>"#);
+    let (talks, listens) =
+        (process(&folder, Some(66), &exports), process(&folder, Some(66), &exports));
+    let (talker, listener) = (talks.node("talker").unwrap(), listens.node("listener").unwrap());
+    let pictures = publisher(&talker, "camera/left");
+    let odometry = publisher(&talker, "odom");
+    let own = subscription(&talker, "camera/left");
+    let [inside, moved] = ["camera/left", "odom"].map(|it| subscription(&listener, it));
+    let outside = process(&folder, Some(66), "");
+    let station = outside.node("station").unwrap();
+    let heard = subscription(&station, "r2/camera/left");
+    let plain = Plain::join(66);
+    let wire = Topic::of::<Text>("r2/camera/left");
+    let plain_listener = plain.listener(&wire, keep_all());
+
+    pictures.wait_for_subscriptions(4, HANG).unwrap();
+    odometry.wait_for_subscriptions(1, HANG).unwrap();
+    wait_until("each is met", || [&own, &inside, &heard].map(|it| it.matched()) == [1, 1, 1]);
+    let publishers = |context: &Context, topic: &str| -> Vec<_> {
+        let endpoints = context.graph().endpoints.into_iter();
+        let all = endpoints.filter(|it| it.topic == topic && it.kind == EndpointKind::Publisher);
+        all.map(|it| it.gid).collect()
+    };
+    for context in [&talks, &listens] {
+        assert_eq!(publishers(context, "/camera/left"), [pictures.gid()]);
+    }
+    let [seen] = publishers(&outside, "/r2/camera/left")[..] else { panic!("one is seen") };
+    assert_ne!(seen, pictures.gid());
+    let writers = || plain.found(&wire).iter().filter(|it| it.is_writer).count();
+    wait_until("it is found", || writers() == 1);
+
+    // The two inside meet on the wire too, by another topic: what leaves is not heard inside.
+    let transport = |topic: &str, node: &str| {
+        let routes = talks.routes(HANG).unwrap();
+        let is_meant = |it: &tsuji::RouteReport| it.topic == topic && it.subscription.node == node;
+        routes.into_iter().find(is_meant).and_then(|it| it.transport)
+    };
+    for topic in ["/odom", "/camera/left"] {
+        talks.set_route(topic, Some("cyclonedds"), HANG).unwrap();
+    }
+    for (topic, node) in [("/odom", "/listener"), ("/camera/left", "/station")] {
+        wait_until(topic, || transport(topic, node).as_deref() == Some("cyclonedds"));
+    }
+    say(&odometry, "moved");
+    hears(&listener, &moved, &["moved"]);
+    assert_eq!(transport("/camera/left", "/listener").as_deref(), Some("shm"));
+
+    let take_all = |subscription: &Subscription<Text>, to: &mut Vec<String>| {
+        while let Some(received) = subscription.take().unwrap() {
+            to.push(received.message().data.to_string());
+        }
+    };
+    let (mut sent, mut came) = (Vec::new(), [const { Vec::new() }; 3]);
+    let begun = Instant::now();
+    while came[2].len() < 4 {
+        let number = sent.len().to_string();
+        say(&pictures, &number);
+        sent.push(number);
+        for (subscription, came) in [&own, &inside, &heard].into_iter().zip(&mut came) {
+            take_all(subscription, came);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let at_most = begun.elapsed().as_millis() / 500 + 2;
+    let counters = pictures.counters();
+    let left = sent.len() - counters.held_back as usize;
+    assert!(left < sent.len() && left as u128 <= at_most, "{left} of {}: {at_most}", sent.len());
+    assert_eq!((counters.published, counters.dropped), (sent.len() as u64, 0));
+    pictures.wait_for_acknowledgements(HANG).unwrap();
+    for (subscription, (came, count)) in
+        [&own, &inside, &heard].into_iter().zip(came.iter_mut().zip([sent.len(), sent.len(), left]))
+    {
+        wait_until("all has come", || {
+            take_all(subscription, came);
+            count <= came.len()
+        });
+        assert_eq!(subscription.counters().lost, 0);
+    }
+    assert_eq!((&came[0], &came[1]), (&sent, &sent));
+    assert_eq!(came[2][0], "0");
+    for picture in &came[2] {
+        let next = Text::deserialize(&plain_listener.next().1).unwrap().data.to_string();
+        assert_eq!(&next, picture);
+    }
+
+    drop(pictures);
+    wait_until("nobody publishes", || [&own, &inside, &heard].map(|it| it.matched()) == [0; 3]);
+    wait_until("the wire forgets it", || writers() == 0);
+}
+
+#[test]
+fn what_an_export_with_a_rate_cannot_offer_is_told_and_what_is_kept_leaves_at_once() {
+    let _watchdog = Watchdog::start("what a rate cannot offer");
+    let folder = Folder::new();
+    let robot = process(&folder, None, &format!(r#"{R2}<export topic="/**" rate="0.5"/>"#));
+    let (node, outside) = (robot.node("node").unwrap(), process(&folder, None, ""));
+    let station = outside.node("station").unwrap();
+    let prompt = Qos { deadline: Some(Duration::from_millis(500)), ..Qos::DEFAULT };
+    let told = Arc::<Mutex<Vec<PublisherEvent>>>::default();
+    let telling = Arc::clone(&told);
+    let options = PublisherOptions::default()
+        .qos(prompt)
+        .note_events(move |event| telling.lock().unwrap().push(event.clone()));
+    let publisher = node.create_publisher::<Text>("odom", options).unwrap();
+    let near = node.create_polled_subscription::<Text>("odom", prompt).unwrap();
+    let far = station.create_polled_subscription::<Text>("r2/odom", prompt).unwrap();
+    let patient = Qos { deadline: Some(Duration::from_secs(2)), ..prompt };
+    let patient = station.create_polled_subscription::<Text>("r2/odom", patient).unwrap();
+    publisher.wait_for_subscriptions(2, HANG).unwrap();
+    let misfits = || -> Vec<Vec<String>> {
+        let told = told.lock().unwrap();
+        let misfits = told.iter().filter_map(|it| match it {
+            PublisherEvent::IncompatibleQos { mismatches, .. } => Some(mismatches.clone()),
+            _ => None,
+        });
+        misfits.collect()
+    };
+    wait_until("it is told", || !misfits().is_empty());
+    assert_eq!(misfits(), [["deadline: offered 2s, requested 500ms"]]);
+    wait_until("two are met", || [&near, &far, &patient].map(|it| it.matched()) == [1, 0, 1]);
+    let matched = |count| PublisherEvent::Matched { current: count };
+    let is_told = |event: &PublisherEvent| told.lock().unwrap().contains(event);
+    wait_until("both are told of", || is_told(&matched(2)));
+    drop(patient);
+    wait_until("one is left", || told.lock().unwrap().last() == Some(&matched(1)));
+
+    // A state is known everywhere as it is, to whoever comes late too.
+    let kept = Qos { durability: Durability::TransientLocal, ..keep_all() };
+    let map = node.create_publisher::<Text>("map", kept).unwrap();
+    let early = station.create_polled_subscription::<Text>("r2/map", kept).unwrap();
+    early.wait_for_publishers(1, HANG).unwrap();
+    for text in ["a", "b", "c"] {
+        say(&map, text);
+    }
+    let late = station.create_polled_subscription::<Text>("r2/map", kept).unwrap();
+    for subscription in [&early, &late] {
+        for text in ["a", "b", "c"] {
+            assert_eq!(take(&station, subscription).data.to_string(), text);
+        }
+    }
+    assert_eq!(map.counters().held_back, 0);
 }
 
 #[test]

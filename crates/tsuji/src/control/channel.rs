@@ -14,6 +14,7 @@ use tsuji_transport::deferred::told;
 use crate::control::outbox::{FlowMessage, Outbox};
 use crate::control::protocol::{Control, Hello, encode};
 use crate::control::remote::RemoteChannel;
+use crate::endpoint::Audience;
 use crate::graph::{PeerProcess, ProcessInfo};
 use parking::{Parking, ResumeBackoff};
 
@@ -456,8 +457,13 @@ impl Channels {
     }
 
     /// Whether whoever is at the other end is on another host or of another robot.
-    fn is_outside(&self, key: u64) -> bool {
+    fn leads_outside(&self, key: u64) -> bool {
         self.is_remote(key) || self.robots(key).is_some_and(|[theirs, own]| theirs != own)
+    }
+
+    /// Whether a process is on another host or of another robot.
+    pub(crate) fn is_outside(&self, peer: PeerId) -> bool {
+        self.key_of(peer).is_some_and(|key| self.leads_outside(key))
     }
 
     /// Whether whoever is at the other end is of a robot, and of another than this process.
@@ -467,7 +473,7 @@ impl Channels {
 
     /// Whether this shows a topic that does not leave this host or robot, and whoever is at the other end is outside.
     pub(crate) fn is_withheld(&self, key: u64, control: &Control) -> bool {
-        self.is_kept_inside(control) && self.is_outside(key)
+        self.is_kept_inside(control) && self.leads_outside(key)
     }
 
     fn is_kept_inside(&self, control: &Control) -> bool {
@@ -479,15 +485,21 @@ impl Channels {
     pub(crate) fn told(&self, control: &Control) -> impl Iterator<Item = (PeerId, u64)> {
         let is_kept = self.is_kept_inside(control);
         let all = self.by_peer.iter().map(|(peer, key)| (*peer, *key));
-        all.filter(move |(_, key)| !is_kept || !self.is_outside(*key))
+        all.filter(move |(_, key)| !is_kept || !self.leads_outside(*key))
     }
 
     pub(crate) fn broadcast(&mut self, control: &Control) {
+        self.broadcast_to(Audience::Everybody, control);
+    }
+
+    /// The same, to those of this audience.
+    pub(crate) fn broadcast_to(&mut self, audience: Audience, control: &Control) {
         if self.by_peer.is_empty() {
             return;
         }
         let frame = self.encode(control);
-        for (_, key) in self.told(control).collect::<Vec<_>>() {
+        let told = self.told(control).filter(|(_, key)| audience.has(self.leads_outside(*key)));
+        for (_, key) in told.collect::<Vec<_>>() {
             // Whoever has not been told what there was before will be told everything then.
             self.send_on(key, control, frame.clone(), Vec::new());
         }

@@ -13,6 +13,7 @@ use super::foreign::Foreign;
 use super::{GraphCache, Known};
 use crate::control::channel::Channels;
 use crate::control::protocol::{EndpointRecord, Flow};
+use crate::endpoint::Audience;
 use crate::graph::Role;
 use crate::publisher_core::{self, OtherEnd, PublisherCore};
 use crate::session::Session;
@@ -81,6 +82,8 @@ impl View for Facts<'_> {
                 offer.health = Health::Exhausted(trouble.into());
             } else if session.is_second(&id) && self.has_keys(Gid(far_end)) == Some(true) {
                 offer.health = Health::Failed("it is not told of keys".into());
+            } else if transport.wire().is_some() && self.is_inside(Gid(flow.publisher)) {
+                offer.health = Health::Failed(BY_WIRE_OUTSIDE_ALONE.into());
             } else if let Some(obstacle) = self.obstacle(peer, role, &offer) {
                 offer.health = Health::Failed(obstacle.into());
             }
@@ -124,6 +127,12 @@ impl Facts<'_> {
         self.channels.obstacle(peer, &offer.transport)
     }
 
+    /// Whether a publisher is heard inside alone, by a name that no wire has.
+    fn is_inside(&self, publisher: Gid) -> bool {
+        let publisher_core = self.publisher_cores.get(&publisher);
+        publisher_core.is_some_and(|it| it.audience == Audience::Inside)
+    }
+
     /// Whether an endpoint says that its type has keys; nothing is known of those of other processes of tsuji.
     pub(super) fn has_keys(&self, gid: Gid) -> Option<bool> {
         if let Some(publisher_core) = self.publisher_cores.get(&gid) {
@@ -155,3 +164,7 @@ impl Facts<'_> {
         (is_foreign(&publisher) || is_foreign(&subscription)).then(text)
     }
 }
+
+/// Of a topic whose export has a rate.
+const BY_WIRE_OUTSIDE_ALONE: &str =
+    "what leaves of this topic has a rate, and no wire carries it inside";

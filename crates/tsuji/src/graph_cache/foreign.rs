@@ -29,7 +29,7 @@ use crate::announcement::{ForeignEndpoint, foreign_endpoint};
 use crate::control::listening_socket::socket_of;
 use crate::control::protocol::{self, EndpointRecord, Flow, NodeRecord};
 use crate::control::remote::{self, RemoteChannel};
-use crate::endpoint::EndpointCore;
+use crate::endpoint::{Audience, EndpointCore};
 use crate::graph::{ProcessInfo, Role, UnreachablePeer};
 use crate::pacing::{FullPass, after};
 use crate::publisher_core::PublisherCore;
@@ -336,7 +336,9 @@ impl GraphCache {
 
     /// Opens a publisher on the wires, for foreign nodes to see.
     pub(super) fn show_publisher_core(&self, session: &Session, publisher_core: &PublisherCore) {
-        self.show(session, &publisher_core.topic, |transport| publisher_core.show(transport));
+        if publisher_core.audience != Audience::Inside {
+            self.show(session, &publisher_core.topic, |transport| publisher_core.show(transport));
+        }
     }
 
     fn show(&self, session: &Session, topic: &str, on: impl Fn(&Arc<dyn Transport>) -> Result<()>) {

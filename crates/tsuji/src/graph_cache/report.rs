@@ -5,6 +5,7 @@ use tsuji_transport::{Gid, PeerId};
 
 use super::GraphCache;
 use crate::control::protocol::{EndpointRecord, Flow};
+use crate::endpoint::Audience;
 use crate::graph::{
     DecisionHalf, EndReport, EndpointInfo, EndpointKind, Graph, NodeInfo, ProcessInfo, Role,
     RouteChange, RouteHalf, full_name,
@@ -53,7 +54,9 @@ impl GraphCache {
         role: Role,
     ) -> Vec<EndpointInfo> {
         let known = gids.filter_map(|gid| Some((gid, self.endpoints.get(gid)?)));
-        let shown = known.filter(|(_, known)| known.record.role == role);
+        // Those inside know the publisher that is for them.
+        let is_shown = |gid: Gid| self.audience(gid) != Audience::Outside;
+        let shown = known.filter(|(gid, it)| it.record.role == role && is_shown(**gid));
         shown
             .map(|(gid, known)| EndpointInfo {
                 gid: *gid,
