@@ -63,6 +63,13 @@ fn check(words: &str) -> Option<(Value, String)> {
 
 /// The same, with these variables.
 fn check_with(words: &str, variables: &[(&str, &OsStr)]) -> Option<(Value, String)> {
+    let (value, text, is_whole) = run(words, variables)?;
+    assert!(is_whole, "{text}");
+    Some((value, text))
+}
+
+/// The same, and whether it says that all was measured and nothing is lost.
+fn run(words: &str, variables: &[(&str, &OsStr)]) -> Option<(Value, String, bool)> {
     if is_emulated() {
         return None;
     }
@@ -76,12 +83,12 @@ fn check_with(words: &str, variables: &[(&str, &OsStr)]) -> Option<(Value, Strin
         .envs(variables.iter().copied())
         .output()
         .unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    let complaints = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(0), "{text}\n{complaints}");
+    let [text, complaints] =
+        [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{text}\n{complaints}");
     let value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
     fs::remove_file(json).unwrap();
-    Some((value, text))
+    Some((value, text, output.status.success()))
 }
 
 fn json_path(words: &str) -> PathBuf {
@@ -307,9 +314,17 @@ fn every_two_transports_between_processes_join_without_loss() {
 #[test]
 fn a_command_beside_pictures_and_the_tuned_choice_are_judged() {
     let words = "budgets --quick --count 20 --blocks 2 --sizes 64,70000 --cases command,choice";
-    let Some((value, text)) = check(words) else { return };
+    let Some((value, text, is_whole)) = run(words, &[]) else { return };
     let all = |field: &str| value[field].as_array().unwrap().clone();
     let (figures, ratios) = (all("figures"), all("ratios"));
+    // A machine with more to do takes pictures of 6 MB by an engine that is not optimised more slowly than they come. Then nothing can be
+    // said of that, and it is not said.
+    for skipped in all("skipped") {
+        let what = skipped["what"].as_str().unwrap();
+        assert!(what.starts_with("command-cyclonedds"), "{text}");
+        assert_eq!(skipped["why"], "the receiver does not fall asleep", "{text}");
+    }
+    assert_eq!(is_whole, all("skipped").is_empty(), "{text}");
     let figure = |what: &str| {
         let found = figures.iter().find(|it| it["what"] == what);
         found.unwrap_or_else(|| panic!("{what} in {text}"))["figure"].as_f64().unwrap()

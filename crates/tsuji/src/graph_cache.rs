@@ -767,7 +767,7 @@ impl GraphCache {
         let (publisher, subscription) = (Gid(flow.publisher), Gid(flow.subscription));
         if let Some(publisher_core) = self.publisher_cores.get(&publisher) {
             let topic = &publisher_core.topic;
-            if !publisher_core.events.is_heard() {
+            if !publisher_core.is_heard() {
                 let reason = mismatches.join("; ");
                 told::warn!(%topic, reason, "{} does not fit", counterpart(publisher_core.role, true));
             }

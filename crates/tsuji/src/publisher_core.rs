@@ -118,7 +118,8 @@ pub(crate) trait Parting: Send + Sync {
 pub struct PublisherCounters {
     /// Samples published, with or without somebody to receive them.
     pub published: u64,
-    /// Samples given up: best effort that found no room, or reliable ones answered with an error.
+    /// Samples given up: best effort that found no room, or reliable ones answered with an error; of a topic whose export has a rate, also
+    /// what found no room on its way out, whatever the answer.
     pub dropped: u64,
     /// Older samples that these, or what a late joiner was owed, pushed out of full subscriptions. What a
     /// subscription of tsuji displaces only after it was sent, as by an engine, is known up to 0.1 s later, and
@@ -127,8 +128,7 @@ pub struct PublisherCounters {
     /// Older samples that these pushed out of a full history which keeps all, so that nobody who joins
     /// later gets them. Best effort only: where it is reliable, publish answers Busy.
     pub history_displaced: u64,
-    /// Samples that did not leave the host or the robot, as the export of the topic has a rate. The other counters but `published`
-    /// have what became of those that did.
+    /// Samples that did not leave the host or the robot, as the export of the topic has a rate.
     pub held_back: u64,
     /// Sends that a link failed at, the other links notwithstanding; and of what a late joiner was owed
     /// each sample that it does not get.
@@ -155,6 +155,8 @@ pub(crate) struct PublisherCore {
     parting: OnceLock<Weak<dyn Parting>>,
     /// What those outside hear, where that is less.
     outside: Option<Outside>,
+    /// Of such a one, the publisher that those inside meet.
+    inside: OnceLock<Weak<Self>>,
     state: Mutex<State>,
 }
 
@@ -356,6 +358,7 @@ impl PublisherCore {
             last_sign_ns: AtomicU64::new(now),
             parting: OnceLock::new(),
             outside: None,
+            inside: OnceLock::new(),
             state: Mutex::new(state),
         })
     }

@@ -886,7 +886,14 @@ fn what_is_not_exported_stays_on_its_host() {
     for process in [&mut beside, &mut head] {
         process.all_do(&["subscribe seldom", "subscribe kept", "subscribe there"]);
     }
-    arm.all_do(&["advertise seldom", "readers seldom 2", "advertise kept", "advertise there", "readers there 2", "readers kept 1"]);
+    arm.all_do(&[
+        "advertise seldom",
+        "readers seldom 2",
+        "advertise kept",
+        "advertise there",
+        "readers there 2",
+        "readers kept 1",
+    ]);
     head.all_do(&["writers there 1", "writers kept 0"]);
     arm.all_do(&["publish kept 1 3 8", "publish there 1 3 8"]);
     for process in [&mut beside, &mut head] {

@@ -4,6 +4,7 @@
 mod house;
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -11,8 +12,8 @@ use house::foreign::{Plain, Topic, next};
 use house::log::Log;
 use house::{Folder, HANG, Watchdog, keep_all, take, wait_until};
 use tsuji::{
-    Context, Durability, EndpointKind, ErrorKind, Interop, Message, Node, Publisher,
-    PublisherEvent, PublisherOptions, Qos, Subscription,
+    Context, Durability, EndpointKind, ErrorKind, Interop, Liveliness, Message, Node, Publisher,
+    PublisherEvent, PublisherOptions, Qos, Subscription, SubscriptionEvent, SubscriptionOptions,
 };
 use tsuji_core::Policy;
 use tsuji_interfaces::example_interfaces::srv::{
@@ -435,7 +436,7 @@ fn what_an_export_with_a_rate_cannot_offer_is_told_and_what_is_kept_leaves_at_on
     let publisher = node.create_publisher::<Text>("odom", options).unwrap();
     let near = node.create_polled_subscription::<Text>("odom", prompt).unwrap();
     let far = station.create_polled_subscription::<Text>("r2/odom", prompt).unwrap();
-    let patient = Qos { deadline: Some(Duration::from_secs(2)), ..prompt };
+    let patient = Qos { deadline: Some(Duration::from_millis(2500)), ..prompt };
     let patient = station.create_polled_subscription::<Text>("r2/odom", patient).unwrap();
     publisher.wait_for_subscriptions(2, HANG).unwrap();
     let misfits = || -> Vec<Vec<String>> {
@@ -447,7 +448,7 @@ fn what_an_export_with_a_rate_cannot_offer_is_told_and_what_is_kept_leaves_at_on
         misfits.collect()
     };
     wait_until("it is told", || !misfits().is_empty());
-    assert_eq!(misfits(), [["deadline: offered 2s, requested 500ms"]]);
+    assert_eq!(misfits(), [["deadline: offered 2.5s, requested 500ms"]]);
     wait_until("two are met", || [&near, &far, &patient].map(|it| it.matched()) == [1, 0, 1]);
     let matched = |count| PublisherEvent::Matched { current: count };
     let is_told = |event: &PublisherEvent| told.lock().unwrap().contains(event);
@@ -470,6 +471,42 @@ fn what_an_export_with_a_rate_cannot_offer_is_told_and_what_is_kept_leaves_at_on
         }
     }
     assert_eq!(map.counters().held_back, 0);
+}
+
+#[test]
+fn samples_that_are_held_back_show_that_their_publisher_is_alive() {
+    let _watchdog = Watchdog::start("liveliness beside a rate");
+    let folder = Folder::new();
+    let robot = process(&folder, None, &format!(r#"{R2}<export topic="/**" rate="0.1"/>"#));
+    let (node, outside) = (robot.node("node").unwrap(), process(&folder, None, ""));
+    let station = outside.node("station").unwrap();
+    let lease = Duration::from_secs(2);
+    let manual = Qos {
+        liveliness: Liveliness::ManualByTopic,
+        liveliness_lease: Some(lease),
+        ..Qos::DEFAULT
+    };
+    let dead = Arc::new(AtomicU64::new(0));
+    let counting = Arc::clone(&dead);
+    let options = SubscriptionOptions::default().qos(manual).note_events(move |event| {
+        if let SubscriptionEvent::LivelinessChanged { not_alive: 1.., .. } = event {
+            counting.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    let far = station.create_polled_subscription::<Text>("r2/odom", options).unwrap();
+    let publisher = node.create_publisher::<Text>("odom", manual).unwrap();
+    publisher.wait_for_subscriptions(1, HANG).unwrap();
+    let (begun, mut last, mut longest) = (Instant::now(), Instant::now(), Duration::ZERO);
+    while begun.elapsed() < 2 * lease {
+        say(&publisher, "well");
+        longest = longest.max(last.elapsed());
+        last = Instant::now();
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(publisher.counters().held_back != 0 && far.matched() == 1);
+    // Unless this thread stood still.
+    assert!(dead.load(Ordering::Relaxed) == 0 || lease / 2 < longest, "{longest:?}");
+    wait_until("its silence is seen", || dead.load(Ordering::Relaxed) != 0);
 }
 
 #[test]

@@ -82,8 +82,10 @@ impl View for Facts<'_> {
                 offer.health = Health::Exhausted(trouble.into());
             } else if session.is_second(&id) && self.has_keys(Gid(far_end)) == Some(true) {
                 offer.health = Health::Failed("it is not told of keys".into());
-            } else if transport.wire().is_some() && self.is_inside(Gid(flow.publisher)) {
-                offer.health = Health::Failed(BY_WIRE_OUTSIDE_ALONE.into());
+            } else if offer.capability.scopes.contains(Scope::Remote)
+                && self.is_inside(Gid(flow.publisher))
+            {
+                offer.health = Health::Failed(BY_ENGINE_OUTSIDE_ALONE.into());
             } else if let Some(obstacle) = self.obstacle(peer, role, &offer) {
                 offer.health = Health::Failed(obstacle.into());
             }
@@ -127,7 +129,7 @@ impl Facts<'_> {
         self.channels.obstacle(peer, &offer.transport)
     }
 
-    /// Whether a publisher is heard inside alone, by a name that no wire has.
+    /// Whether a publisher is met inside alone, by a name that no wire has.
     fn is_inside(&self, publisher: Gid) -> bool {
         let publisher_core = self.publisher_cores.get(&publisher);
         publisher_core.is_some_and(|it| it.audience == Audience::Inside)
@@ -166,5 +168,5 @@ impl Facts<'_> {
 }
 
 /// Of a topic whose export has a rate.
-const BY_WIRE_OUTSIDE_ALONE: &str =
-    "what leaves of this topic has a rate, and no wire carries it inside";
+const BY_ENGINE_OUTSIDE_ALONE: &str =
+    "what leaves of this topic has a rate, and no engine carries the rest";

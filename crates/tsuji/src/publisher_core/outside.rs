@@ -2,43 +2,69 @@
 //!
 //! A subscription tells losses by numbers, so what is left out for some must not be numbered for them.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tsuji_core::{Durability, Rate};
 use tsuji_platform::clock;
+use tsuji_transport::deferred::told;
 
-use super::{Outgoing, PublisherCore, PublisherCounters, PublisherSpec};
-use crate::Result;
+use super::{Outgoing, PublisherCore, PublisherCounters, PublisherSpec, may_wait};
 use crate::endpoint::{Audience, EndpointCore};
 use crate::events::PublisherEvent;
+use crate::pacing::after;
+use crate::{Error, Result};
 
-/// The publisher that others than those inside hear.
+/// The publisher that those outside meet.
 pub(super) struct Outside {
     core: Arc<PublisherCore>,
     pace: Pace,
     held_back: AtomicU64,
+    has_told_of_error: AtomicBool,
 }
 
 impl Outside {
     fn new(inside: &EndpointCore, spec: PublisherSpec, rate: Rate) -> Result<Self> {
         let mut qos = inside.qos;
-        // It cannot keep a shorter one.
-        qos.deadline = qos.deadline.map(|it| it.max(rate.period()));
-        // Nobody inside waits for the outside.
+        // The first sample that is due after a period may come as late as the next one inside.
+        qos.deadline = qos.deadline.map(|it| it.saturating_add(rate.period()));
+        // Nobody inside waits for those outside.
         let spec = PublisherSpec { max_blocking: Duration::ZERO, ..spec };
         let core = PublisherCore::new(inside.for_outside(qos), spec)?;
+        let (held_back, has_told_of_error) = (AtomicU64::new(0), AtomicBool::new(false));
         let pace = Pace::new(rate.period());
-        Ok(Self { core: Arc::new(core), pace, held_back: AtomicU64::new(0) })
+        Ok(Self { core: Arc::new(core), pace, held_back, has_told_of_error })
     }
 
-    /// What finds no room is dropped, and counted there.
+    /// What finds no room is dropped, and the next one takes its turn.
     pub(super) fn publish(&self, outgoing: &Outgoing<'_>) {
-        if self.pace.lets_pass(clock::monotonic_ns()) {
-            let _ = self.core.publish(outgoing);
-        } else {
+        let now_ns = clock::monotonic_ns();
+        let Some(turn) = self.pace.take_turn(now_ns) else {
             self.held_back.fetch_add(1, Ordering::Relaxed);
+            return self.show_life(now_ns);
+        };
+        if let Err(error) = self.core.publish(outgoing) {
+            self.pace.give_back(&turn);
+            self.tell(&error);
+        }
+    }
+
+    /// Says once what will hold for later samples too.
+    fn tell(&self, error: &Error) {
+        let is_passing = may_wait(error.kind()) || self.core.session.is_stopping();
+        if !is_passing && !self.has_told_of_error.swap(true, Ordering::Relaxed) {
+            told::warn!(topic = %self.core.topic, %error, "not sent to those outside");
+        }
+    }
+
+    /// Where samples show that the publisher is alive, those that are held back do too.
+    fn show_life(&self, now_ns: u64) {
+        let Some(lease) = self.core.manual_lease() else { return };
+        let last_ns = self.core.last_sign_ns.load(Ordering::Relaxed);
+        if after(last_ns, lease / 4) <= now_ns {
+            self.core.assert_liveliness();
+            self.core.session.graph_cache().assert_alive(self.core.gid);
         }
     }
 
@@ -63,18 +89,19 @@ impl PublisherCore {
         };
         let outside = Outside::new(&core, spec, rate)?;
         core.audience = Audience::Inside;
-        let events_of_outside = Arc::clone(&outside.core);
+        let second = Arc::clone(&outside.core);
         let inside = Arc::new(Self { outside: Some(outside), ..Self::new(core, spec)? });
+        let _ = second.inside.set(Arc::downgrade(&inside));
         let weak = Arc::downgrade(&inside);
-        events_of_outside.events.note(Arc::new(move |event| {
+        second.events.note(Arc::new(move |event| {
             if let Some(inside) = weak.upgrade() {
-                inside.heard_outside(event);
+                inside.hear_of_outside(event);
             }
         }));
         Ok(inside)
     }
 
-    /// The publisher that those outside hear, where it is another.
+    /// The publisher that those outside meet, where it is another.
     pub(crate) fn outside(&self) -> Option<&Arc<Self>> {
         self.outside.as_ref().map(|it| &it.core)
     }
@@ -84,10 +111,22 @@ impl PublisherCore {
         [self].into_iter().chain(self.outside().map(|it| &**it))
     }
 
+    /// Whether somebody listens to its events.
+    pub(crate) fn is_heard(&self) -> bool {
+        match self.inside.get().and_then(Weak::upgrade) {
+            Some(inside) => inside.events.is_heard(),
+            None => self.events.is_heard(),
+        }
+    }
+
     /// Whoever listens to events of this publisher hears of all its subscriptions.
-    fn heard_outside(&self, event: &PublisherEvent) {
+    fn hear_of_outside(&self, event: &PublisherEvent) {
         match event {
-            PublisherEvent::Matched { .. } => self.tell_matched(),
+            PublisherEvent::Matched { .. } => {
+                // As whoever else counts them, so that the last one told is the newest.
+                let _graph_cache = self.session.graph_cache();
+                self.tell_matched();
+            }
             PublisherEvent::IncompatibleQos { .. } | PublisherEvent::IncompatibleType { .. } => {
                 self.events.push(event.clone());
             }
@@ -109,13 +148,30 @@ impl Pace {
         Self { period_ns, next_ns: AtomicU64::new(0) }
     }
 
-    fn lets_pass(&self, now_ns: u64) -> bool {
-        let next = self.next_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |due_ns| {
+    /// A turn, if one is due.
+    fn take_turn(&self, now_ns: u64) -> Option<Turn> {
+        let next = |due_ns: u64| {
             let next_ns = due_ns.saturating_add(self.period_ns);
-            (due_ns <= now_ns).then(|| next_ns.max(now_ns.saturating_add(self.period_ns / 2)))
+            next_ns.max(now_ns.saturating_add(self.period_ns / 2))
+        };
+        let taken = self.next_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |due_ns| {
+            (due_ns <= now_ns).then(|| next(due_ns))
         });
-        next.is_ok()
+        taken.ok().map(|due_ns| Turn { due_ns, next_ns: next(due_ns) })
     }
+
+    /// A turn of which nothing came, unless another was taken since.
+    fn give_back(&self, turn: &Turn) {
+        let (next_ns, due_ns) = (turn.next_ns, turn.due_ns);
+        let _ =
+            self.next_ns.compare_exchange(next_ns, due_ns, Ordering::Relaxed, Ordering::Relaxed);
+    }
+}
+
+/// When something was due, and when the next is.
+struct Turn {
+    due_ns: u64,
+    next_ns: u64,
 }
 
 #[cfg(test)]
@@ -126,7 +182,7 @@ mod tests {
 
     fn passed(period_ns: u64, times: impl Iterator<Item = u64>) -> Vec<u64> {
         let pace = Pace::new(Duration::from_nanos(period_ns));
-        times.filter(|it| pace.lets_pass(*it)).collect()
+        times.filter(|it| pace.take_turn(*it).is_some()).collect()
     }
 
     #[test]
@@ -144,6 +200,17 @@ mod tests {
             passed(100, [1, 10_000, 10_010, 10_049, 10_051, 10_100].into_iter()),
             [1, 10_000, 10_051]
         );
+    }
+
+    #[test]
+    fn a_turn_of_which_nothing_came_is_the_next_ones() {
+        let pace = Pace::new(Duration::from_nanos(100));
+        let turn = pace.take_turn(1000).unwrap();
+        assert!(pace.take_turn(1001).is_none());
+        pace.give_back(&turn);
+        assert!(pace.take_turn(1001).is_some());
+        pace.give_back(&turn);
+        assert!(pace.take_turn(1002).is_none(), "it is another one's");
     }
 
     proptest! {
