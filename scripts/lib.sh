@@ -200,11 +200,24 @@ changed_step() {
         return
     fi
     rm -f "$passed"
-    run_step "$name" "$@"
-    if [ -n "$digest" ] && [[ ${STEPS[-1]} == *" ok "* ]]; then
+    in_time run_step "$name" "$@"
+    if [ -n "$digest" ] && [[ ${STEPS[-1]} == "$name "*" ok "* ]]; then
         mkdir -p "$TARGET_DIR/passed"
         printf '%s\n%s\n' "$digest" "$(date -u '+%Y-%m-%d %H:%M')" >"$passed"
     fi
+}
+
+# in_time RUN NAME COMMAND… : runs a step by `step` or `run_step`, unless it is later than TSUJI_STEPS_UNTIL, in seconds since 1970.
+in_time() {
+    if [ -z "${TSUJI_STEPS_UNTIL:-}" ] || [ "$(date +%s)" -lt "$TSUJI_STEPS_UNTIL" ]; then
+        "$@"
+        return
+    fi
+    is_asked_for "$2" || return 0
+    has_begun "$2"
+    say
+    say "== $2: NOT RUN: it is too late for it to end in time"
+    STEPS+=("$(printf '%-22s NOT RUN: too late' "$2")")
 }
 
 # digest_of INPUTS : prints one number of all that is in them, for `changed_step`; fails outside a working copy of git.
