@@ -177,9 +177,9 @@ fn what_is_missing_empty_twice_or_out_of_range() {
     refused(
         "<tsuji><export topic=\"/a\" rate=\"0\"/><export topic=\"/a\" rate=\"5 Hz\" to=\"all\"/></tsuji>",
         &[
-            "t.xml:1:32: \"0\" is no rate; allowed: 0.001 to 1000, in Hz, with three digits behind the point at most",
-            "t.xml:1:64: \"5 Hz\" is no rate; allowed: 0.001 to 1000, in Hz, with three digits behind the point at most",
-            "t.xml:1:70: \"to\" is not an attribute of \"export\"; allowed: topic, rate",
+            "t.xml:1:33: \"0\" is no rate; allowed: 0.001 to 1000, in Hz, with three digits behind the point at most",
+            "t.xml:1:62: \"5 Hz\" is no rate; allowed: 0.001 to 1000, in Hz, with three digits behind the point at most",
+            "t.xml:1:68: \"to\" is not an attribute of \"export\"; allowed: topic, rate",
         ],
     );
     refused(
