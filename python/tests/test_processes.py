@@ -143,7 +143,7 @@ def test_a_node_of_a_robot(folder):
         publisher.wait_for_acknowledgements(timeout=30)
     try:
         tsuji.Node("talker", interop="none", runtime_dir=sys.argv[1], robot="r-2")
-    except tsuji.Error as error:
+    except ValueError as error:
         print(error)
     """
     with tsuji.Node("station", interop="none", runtime_dir=folder) as node:
