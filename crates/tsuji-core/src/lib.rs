@@ -15,7 +15,7 @@ pub mod handover;
 pub mod names;
 
 mod outward;
-pub use outward::{InvalidRate, InvalidRobot, Outward, ROBOT_LENGTH_MAX, Rate, Robot};
+pub use outward::{InvalidRobot, Outward, ROBOT_LENGTH_MAX, Robot};
 
 pub mod pacing;
 
@@ -30,6 +30,9 @@ pub use policy::{
 
 mod qos;
 pub use qos::{Durability, History, InvalidQos, Liveliness, Qos, Reliability};
+
+mod rate;
+pub use rate::{InvalidRate, Rate};
 
 pub mod rxo;
 

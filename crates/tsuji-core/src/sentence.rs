@@ -5,10 +5,11 @@ use std::fmt;
 use crate::flows::TooManyPins;
 use crate::flows::trace::Divergence;
 use crate::names::NameError;
-use crate::outward::{InvalidRate, InvalidRobot};
+use crate::outward::InvalidRobot;
 use crate::pattern::InvalidPattern;
 use crate::policy::InvalidPolicy;
 use crate::qos::InvalidQos;
+use crate::rate::InvalidRate;
 use crate::select::NoRoute;
 use crate::words::UnknownWord;
 
