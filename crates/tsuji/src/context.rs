@@ -14,6 +14,7 @@ use tsuji_ros::gid::Distro;
 use tsuji_transport::Transport;
 
 use crate::control::{self, protocol::Control};
+use crate::endpoint::Audience;
 use crate::executor::{Executor, ExecutorCore};
 use crate::graph::{EndpointInfo, join};
 use crate::graph_cache::{Answers, GraphCache};
@@ -460,7 +461,8 @@ impl Context {
         graph_cache.questions += 1;
         let question = graph_cache.questions;
         let (own, asked) = own(&mut graph_cache, question);
-        let waiting = graph_cache.channels.told(&asked).map(|(peer, _)| peer).collect();
+        let waiting =
+            graph_cache.channels.told(Audience::Everybody, &asked).map(|(peer, _)| peer).collect();
         graph_cache.answers.insert(question, Answers { waiting, ..Answers::default() });
         graph_cache.channels.broadcast(&asked);
         drop(graph_cache);

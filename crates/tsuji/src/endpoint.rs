@@ -23,12 +23,12 @@ pub(crate) enum Audience {
 }
 
 impl Audience {
-    /// Whether whoever is outside, or not, is meant.
-    pub(crate) fn has(self, is_outside: bool) -> bool {
+    /// Whether somebody is meant, who is asked where it matters whether that is outside.
+    pub(crate) fn has(self, is_outside: impl FnOnce() -> bool) -> bool {
         match self {
             Self::Everybody => true,
-            Self::Inside => !is_outside,
-            Self::Outside => is_outside,
+            Self::Inside => !is_outside(),
+            Self::Outside => is_outside(),
         }
     }
 }

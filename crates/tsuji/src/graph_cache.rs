@@ -133,6 +133,9 @@ impl GraphCache {
         self.take_over_keys(session, publisher_core, true);
         self.show_publisher_core(session, publisher_core);
         self.add_local(session, record);
+        if let Some(outside) = publisher_core.outside() {
+            self.add_publisher_core(session, outside);
+        }
     }
 
     pub(crate) fn add_subscription_core(
@@ -160,6 +163,9 @@ impl GraphCache {
         self.changing_engines.remove(&gid);
         if let Some(publisher_core) = self.publisher_cores.remove(&gid) {
             publisher_core.close();
+            if let Some(outside) = publisher_core.outside() {
+                self.remove_local(session, outside.gid);
+            }
         }
         if let Some(subscription_core) = self.subscription_cores.remove(&gid) {
             subscription_core.close();
@@ -525,7 +531,7 @@ impl GraphCache {
         let nodes = self.nodes.values().filter(|known| known.peer == session.id);
         let endpoints = self.endpoints.values().filter(|known| known.peer == session.id);
         let nodes = nodes.map(|known| Control::Node(known.record.clone()));
-        let endpoints = endpoints.filter(|it| self.audience(Gid(it.record.gid)).has(is_outside));
+        let endpoints = endpoints.filter(|it| self.audience(Gid(it.record.gid)).has(|| is_outside));
         let endpoints = endpoints.map(|known| Control::Endpoint(known.record.clone()));
         nodes.chain(endpoints).chain(self.told_pins()).chain([Control::Settled]).collect()
     }
@@ -646,7 +652,7 @@ impl GraphCache {
 
     /// For whom an endpoint of this process is.
     pub(super) fn audience(&self, gid: Gid) -> Audience {
-        self.publisher_cores.get(&gid).map_or_else(Audience::default, |it| it.audience)
+        self.publisher_cores.get(&gid).map(|it| it.audience).unwrap_or_default()
     }
 
     /// Whether a process is on another host, of another robot, or none of tsuji.
@@ -682,7 +688,7 @@ impl GraphCache {
         }
         let is_unwanted =
             || self.subscription_cores.get(&subscription).is_some_and(|it| it.ignores_local);
-        let is_meant = || self.audience(publisher).has(self.is_outside(session, asks.peer));
+        let is_meant = || self.audience(publisher).has(|| self.is_outside(session, asks.peer));
         if self.flows.get(flow).is_some() || (is_mine(offers) && (is_unwanted() || !is_meant())) {
             return;
         }

@@ -307,9 +307,6 @@ impl RawPublisher {
             entity = Some(events);
         }
         session.graph_cache().add_publisher_core(session, &publisher_core);
-        if let Some(outside) = publisher_core.outside() {
-            session.graph_cache().add_publisher_core(session, outside);
-        }
         session.tell();
         if qos.deadline.is_some() || qos.liveliness_lease.is_some() {
             session.waker.give();
@@ -444,11 +441,9 @@ impl RawPublisher {
     pub fn wait_for_acknowledgements(&self, timeout: Duration) -> Result<()> {
         let give_up_ns = after(clock::monotonic_ns(), timeout);
         let mut pause = Duration::from_micros(100);
-        let is_acknowledged = || {
-            let mut both = self.publisher_core.both();
-            both.try_fold(true, |all, it| Ok::<_, Error>(all && it.is_acknowledged()?))
-        };
-        while self.qos().reliability == Reliability::Reliable && !is_acknowledged()? {
+        while self.qos().reliability == Reliability::Reliable
+            && !self.publisher_core.is_acknowledged()?
+        {
             let left_ns = give_up_ns.saturating_sub(clock::monotonic_ns());
             if left_ns == 0 {
                 let what = format!("{}: not all is acknowledged", self.topic());
@@ -494,10 +489,7 @@ impl RawPublisher {
     pub fn assert_liveliness(&self) -> Result<()> {
         let session = self.node.context().session();
         session.open("assert liveliness")?;
-        for publisher_core in self.publisher_core.both() {
-            publisher_core.assert_liveliness();
-            session.graph_cache().assert_alive(publisher_core.gid);
-        }
+        self.publisher_core.both().for_each(PublisherCore::assert_liveliness);
         Ok(())
     }
 
@@ -533,9 +525,7 @@ impl Drop for RawPublisher {
         if let Some(entity) = &self.entity {
             self.node.run_no_more(entity);
         }
-        for publisher_core in self.publisher_core.both() {
-            session.graph_cache().remove_local(session, publisher_core.gid);
-        }
+        session.graph_cache().remove_local(session, self.publisher_core.gid);
         session.tell();
     }
 }

@@ -154,7 +154,7 @@ pub(crate) struct PublisherCore {
     last_sign_ns: AtomicU64,
     parting: OnceLock<Weak<dyn Parting>>,
     /// What those outside hear, where that is less.
-    outside: Option<Outside>,
+    outside: Option<Box<Outside>>,
     /// Of such a one, the publisher that those inside meet.
     inside: OnceLock<Weak<Self>>,
     state: Mutex<State>,
@@ -363,7 +363,7 @@ impl PublisherCore {
         })
     }
 
-    /// Sends one sample to everybody who listens, or to nobody and answers why. Those outside may be left out.
+    /// Sends one sample to everybody who listens, or to nobody and answers why. From those outside it may be held back.
     pub(crate) fn publish(&self, outgoing: &Outgoing<'_>) -> Result<()> {
         self.publish_to_own(outgoing)?;
         if let Some(outside) = &self.outside {
@@ -506,10 +506,14 @@ impl PublisherCore {
     /// Whether all that was published has come to every reader, and none waits for another link.
     pub(crate) fn is_acknowledged(&self) -> Result<bool> {
         self.open("wait for acknowledgements")?;
+        Ok(self.both().all(Self::is_own_acknowledged))
+    }
+
+    fn is_own_acknowledged(&self) -> bool {
         let mut state = self.lock();
         self.send_all_owed(&mut state);
         let is_under_way = state.is_broken || state.is_catching_up;
-        Ok(!is_under_way && state.links.iter().all(|link| link.writer.is_acknowledged()))
+        !is_under_way && state.links.iter().all(|link| link.writer.is_acknowledged())
     }
 
     /// Whether a value is better shared than looked at.
@@ -518,7 +522,7 @@ impl PublisherCore {
             || self.qos.durability == Durability::TransientLocal
     }
 
-    /// Shows that the publisher is alive.
+    /// Shows all subscriptions that the publisher is alive.
     pub(crate) fn assert_liveliness(&self) {
         let mut state = self.lock();
         self.last_sign_ns.store(clock::monotonic_ns(), Ordering::Relaxed);
@@ -526,6 +530,8 @@ impl PublisherCore {
         if self.qos.liveliness == Liveliness::ManualByTopic {
             state.links.iter().for_each(|link| link.writer.assert_liveliness());
         }
+        drop(state);
+        self.session.graph_cache().assert_alive(self.gid);
     }
 
     /// Wakes a publish that waits for room.

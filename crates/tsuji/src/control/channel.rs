@@ -481,11 +481,15 @@ impl Channels {
         topic.is_some_and(|(topic, own)| !own.outward.is_exported(topic))
     }
 
-    /// All to whom this is said when it is said to all, and by which channel.
-    pub(crate) fn told(&self, control: &Control) -> impl Iterator<Item = (PeerId, u64)> {
-        let is_kept = self.is_kept_inside(control);
+    /// All of this audience to whom this is said, and by which channel.
+    pub(crate) fn told(
+        &self,
+        audience: Audience,
+        control: &Control,
+    ) -> impl Iterator<Item = (PeerId, u64)> {
+        let audience = if self.is_kept_inside(control) { Audience::Inside } else { audience };
         let all = self.by_peer.iter().map(|(peer, key)| (*peer, *key));
-        all.filter(move |(_, key)| !is_kept || !self.leads_outside(*key))
+        all.filter(move |(_, key)| audience.has(|| self.leads_outside(*key)))
     }
 
     pub(crate) fn broadcast(&mut self, control: &Control) {
@@ -498,8 +502,7 @@ impl Channels {
             return;
         }
         let frame = self.encode(control);
-        let told = self.told(control).filter(|(_, key)| audience.has(self.leads_outside(*key)));
-        for (_, key) in told.collect::<Vec<_>>() {
+        for (_, key) in self.told(audience, control).collect::<Vec<_>>() {
             // Whoever has not been told what there was before will be told everything then.
             self.send_on(key, control, frame.clone(), Vec::new());
         }

@@ -70,6 +70,8 @@ impl View for Facts<'_> {
         let peer = peer_of(Gid(far_end)).unwrap_or_default();
         let publisher = self.endpoints.get(&Gid(flow.publisher));
         let role = publisher.map_or(Role::Topic, |it| it.record.role);
+        // On a wire its name is that of what leaves.
+        let is_inside = publisher_core.is_some_and(|it| it.audience == Audience::Inside);
         let mut offers: Vec<Offer> = Vec::new();
         for transport in session.transports() {
             let id = transport.id();
@@ -82,9 +84,7 @@ impl View for Facts<'_> {
                 offer.health = Health::Exhausted(trouble.into());
             } else if session.is_second(&id) && self.has_keys(Gid(far_end)) == Some(true) {
                 offer.health = Health::Failed("it is not told of keys".into());
-            } else if offer.capability.scopes.contains(Scope::Remote)
-                && self.is_inside(Gid(flow.publisher))
-            {
+            } else if is_inside && offer.capability.scopes.contains(Scope::Remote) {
                 offer.health = Health::Failed(BY_ENGINE_OUTSIDE_ALONE.into());
             } else if let Some(obstacle) = self.obstacle(peer, role, &offer) {
                 offer.health = Health::Failed(obstacle.into());
@@ -127,12 +127,6 @@ impl Facts<'_> {
             return self.foreign.obstacle(peer, &offer.transport, is_second, role);
         }
         self.channels.obstacle(peer, &offer.transport)
-    }
-
-    /// Whether a publisher is met inside alone, by a name that no wire has.
-    fn is_inside(&self, publisher: Gid) -> bool {
-        let publisher_core = self.publisher_cores.get(&publisher);
-        publisher_core.is_some_and(|it| it.audience == Audience::Inside)
     }
 
     /// Whether an endpoint says that its type has keys; nothing is known of those of other processes of tsuji.

@@ -1,6 +1,6 @@
 //! What leaves the host and the robot less often than it is published: a second publisher, whose samples have numbers of their own.
 //!
-//! A subscription tells losses by numbers, so what is left out for some must not be numbered for them.
+//! A subscription tells losses by numbers, so what is held back from some must not be numbered for them.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -13,7 +13,7 @@ use tsuji_transport::deferred::told;
 use super::{Outgoing, PublisherCore, PublisherCounters, PublisherSpec, may_wait};
 use crate::endpoint::{Audience, EndpointCore};
 use crate::events::PublisherEvent;
-use crate::pacing::after;
+use crate::pacing::{after, nanos};
 use crate::{Error, Result};
 
 /// The publisher that those outside meet.
@@ -64,7 +64,6 @@ impl Outside {
         let last_ns = self.core.last_sign_ns.load(Ordering::Relaxed);
         if after(last_ns, lease / 4) <= now_ns {
             self.core.assert_liveliness();
-            self.core.session.graph_cache().assert_alive(self.core.gid);
         }
     }
 
@@ -90,9 +89,9 @@ impl PublisherCore {
         let outside = Outside::new(&core, spec, rate)?;
         core.audience = Audience::Inside;
         let second = Arc::clone(&outside.core);
-        let inside = Arc::new(Self { outside: Some(outside), ..Self::new(core, spec)? });
-        let _ = second.inside.set(Arc::downgrade(&inside));
+        let inside = Arc::new(Self { outside: Some(Box::new(outside)), ..Self::new(core, spec)? });
         let weak = Arc::downgrade(&inside);
+        let _ = second.inside.set(Weak::clone(&weak));
         second.events.note(Arc::new(move |event| {
             if let Some(inside) = weak.upgrade() {
                 inside.hear_of_outside(event);
@@ -144,8 +143,7 @@ struct Pace {
 
 impl Pace {
     fn new(period: Duration) -> Self {
-        let period_ns = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX);
-        Self { period_ns, next_ns: AtomicU64::new(0) }
+        Self { period_ns: nanos(period), next_ns: AtomicU64::new(0) }
     }
 
     /// A turn, if one is due.
