@@ -189,6 +189,54 @@ fn publishers_killed_at_full_speed_leave_nothing_and_stop_nobody() {
     assert!(mappings < 60, "{mappings} mappings of arenas are left");
 }
 
+/// What leaves less often than it is published has a publisher of its own, which ends with the other.
+#[test]
+fn publishers_whose_exports_have_a_rate_are_killed_and_leave_nothing() {
+    let watchdog = Watchdog::start("killed publishers with a rate");
+    let folder = Folder::new();
+    std::fs::create_dir_all(&folder.0).unwrap();
+    let policy = folder.0.join("robot.xml");
+    let robot = r#"<tsuji><robot name="r1"/><export topic="/**" rate="1000"/></tsuji>"#;
+    std::fs::write(&policy, robot).unwrap();
+    let robot = [("TSUJI_POLICY", policy.to_str().unwrap())];
+    let context = folder.process();
+    let node = context.node("station").unwrap();
+    let subscription = node.create_polled_subscription::<UInt64>("r1/t", keep_all()).unwrap();
+    let mut random = Random(3);
+    let mut after_first = 0;
+    for round in 0..8 {
+        watchdog.goes_on();
+        let inside = Child::start_with(&folder, "receive all", &robot);
+        let child = Child::start_with(&folder, "publish at full speed", &robot);
+        inside.expect("receiving");
+        child.expect("publishing");
+        let wanted = 1 + random.below(20_000);
+        let mut next = 0;
+        take_until(&node, &subscription, |received| {
+            let data = received.view().data;
+            assert!(next <= data, "{data} after {next}");
+            next = data + 1;
+            wanted <= data
+        });
+        child.kill();
+        inside.kill();
+        context
+            .wait_for_graph(HANG, |graph| (graph.nodes.len() == 1).then_some(()))
+            .unwrap()
+            .expect("the deaths are noticed");
+        while let Some(received) = subscription.take().unwrap() {
+            assert!(next <= received.view().data);
+            next = received.view().data + 1;
+        }
+        assert_eq!((subscription.matched(), subscription.counters().lost), (0, 0));
+        if round == 2 {
+            after_first = figure(&context, "reserved_bytes");
+        }
+    }
+    wait_until("the last of them is parted", || figure(&context, "peers") == 0);
+    assert!(figure(&context, "reserved_bytes") <= after_first, "{:?}", context.transports());
+}
+
 #[test]
 fn subscribers_killed_while_receiving_leave_nothing_and_stop_nobody() {
     let watchdog = Watchdog::start("killed subscribers");
