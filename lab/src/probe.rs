@@ -3,6 +3,7 @@
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
+use std::iter::Sum;
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -64,9 +65,9 @@ pub(crate) struct Arrivals {
 struct Gaps {
     /// The number of its next picture.
     next: AtomicU64,
-    /// What counts those that its queue has let go, and how many had been told of.
+    /// What counts those that its queue has let go, and how many of them were reported.
     displaced: OnceLock<Box<dyn Fn() -> u64 + Send + Sync>>,
-    told: AtomicU64,
+    reported: AtomicU64,
 }
 
 impl fmt::Debug for Gaps {
@@ -100,10 +101,18 @@ pub(crate) struct Beside {
 
 impl Beside {
     /// Those that did not come though there was room.
-    pub(crate) fn lost(blocks: impl Iterator<Item = Self>) -> u64 {
-        let (missing, displaced) =
-            blocks.fold((0_u64, 0), |sum, it| (sum.0 + it.missing, sum.1 + it.displaced));
-        missing.saturating_sub(displaced)
+    pub(crate) fn lost(&self) -> u64 {
+        self.missing.saturating_sub(self.displaced)
+    }
+}
+
+impl Sum for Beside {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, it| Self {
+            came: sum.came + it.came,
+            missing: sum.missing + it.missing,
+            displaced: sum.displaced + it.displaced,
+        })
     }
 }
 
@@ -199,8 +208,8 @@ impl Arrivals {
     pub(crate) fn take_paced(&self) -> Paced {
         let mut paced = self.paced.lock().unwrap_or_else(PoisonError::into_inner);
         let displaced = self.beside.displaced.get().map_or(0, |count| count());
-        let told = self.beside.told.swap(displaced, Ordering::Relaxed);
-        paced.beside.displaced = displaced.saturating_sub(told);
+        let reported = self.beside.reported.swap(displaced, Ordering::Relaxed);
+        paced.beside.displaced = displaced.saturating_sub(reported);
         let fresh = Paced { arrived: Vec::with_capacity(BLOCK_MAX), ..Paced::default() };
         std::mem::replace(&mut paced, fresh)
     }
@@ -404,9 +413,10 @@ mod tests {
         }
         assert_eq!(blocks[0], Beside { came: 1, missing: 0, displaced: 2 });
         assert_eq!(blocks[1], Beside { came: 1, missing: 2, displaced: 0 });
-        assert_eq!(Beside::lost(blocks.iter().take(3).copied()), 1, "one beyond what was let go");
+        let first: Beside = blocks.iter().take(3).copied().sum();
+        assert_eq!(first.lost(), 1, "one beyond what was let go");
         // What has gone leaves its gap only when a newer one comes.
-        assert_eq!(Beside::lost(blocks.into_iter()), 0);
+        assert_eq!(blocks.into_iter().sum::<Beside>().lost(), 0);
     }
 
     #[test]

@@ -63,16 +63,15 @@ fn judge(run: &mut Run<'_, '_>, route: Route, what: &str, starts: &[Start]) {
         }
         run.report.series(Series::latency(what, format!("{transport}, {word}"), &starts));
     }
-    let came: u64 = beside.iter().map(|it| it.beside.came).sum();
-    let pictures_lost = Beside::lost(beside.iter().map(|it| it.beside));
-    let displaced: u64 = beside.iter().map(|it| it.beside.displaced).sum();
+    let pictures: Beside = beside.iter().map(|it| it.beside).sum();
     let lost: u64 = alone.iter().chain(&beside).map(|it| it.lost).sum();
     let none = Some(Bar::AtMost(0.0));
-    run.judge(format!("{what} pictures"), "came beside", came, "", None);
-    run.judge(format!("{what} pictures lost"), "", pictures_lost, "", none);
-    run.judge(format!("{what} pictures displaced"), "by newer ones", displaced, "", none);
+    run.judge(format!("{what} pictures"), "came beside", pictures.came, "", None);
+    run.judge(format!("{what} pictures lost"), "", pictures.lost(), "", none);
+    let of = "by newer ones";
+    run.judge(format!("{what} pictures displaced"), of, pictures.displaced, "", none);
     run.judge(format!("{what} lost"), "commands", lost, "", none);
-    run.report.astray(pictures_lost + lost);
+    run.report.astray(pictures.lost() + lost);
     let of = "beside pictures of 6 MB at 30 Hz / without";
     for statistic in [Statistic::Median, Statistic::P99] {
         let has_bar = route == Route::Alone && statistic == Statistic::P99;
