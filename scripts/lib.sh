@@ -92,6 +92,8 @@ run_step() {
     say "== $name"
     "$@" </dev/null 2>&1 | tee -a "$LOGS/$SCRIPT.log" || status=$?
     note_end "$name" "$status" $((SECONDS - start))
+    # Whoever cuts a run short finds in what it said how far it came, and what took its time.
+    say "-- ${STEPS[-1]}, at $(date '+%H:%M:%S')"
 }
 
 # note_end NAME STATUS SECONDS [WORDS] : remembers how a step ended, for the summary.
@@ -102,8 +104,6 @@ note_end() {
     "$NOT_POSSIBLE_HERE") word='NOT RUN' ;;
     *) FAILED=1 ;;
     esac
-    # Whoever cuts a run short finds in what it said how far it came, and what took its time.
-    say "-- $1: $word, $3 s, at $(date '+%H:%M:%S')"
     STEPS+=("$(printf '%-22s %-8s %5d s%s' "$1" "$word" "$3" "${4:-}")")
 }
 
@@ -200,24 +200,22 @@ changed_step() {
         return
     fi
     rm -f "$passed"
-    in_time run_step "$name" "$@"
-    if [ -n "$digest" ] && [[ ${STEPS[-1]} == "$name "*" ok "* ]]; then
+    ! is_too_late "$name" || return 0
+    run_step "$name" "$@"
+    if [ -n "$digest" ] && [[ ${STEPS[-1]} == *" ok "* ]]; then
         mkdir -p "$TARGET_DIR/passed"
         printf '%s\n%s\n' "$digest" "$(date -u '+%Y-%m-%d %H:%M')" >"$passed"
     fi
 }
 
-# in_time RUN NAME COMMAND… : runs a step by `step` or `run_step`, unless it is later than TSUJI_STEPS_UNTIL, in seconds since 1970.
-in_time() {
-    if [ -z "${TSUJI_STEPS_UNTIL:-}" ] || [ "$(date +%s)" -lt "$TSUJI_STEPS_UNTIL" ]; then
-        "$@"
-        return
-    fi
-    is_asked_for "$2" || return 0
-    has_begun "$2"
+# is_too_late NAME [SECONDS] : whether it is later than TSUJI_STEPS_UNTIL, in seconds since 1970, or than so long before. Then the step is
+# not to begin, which is said.
+is_too_late() {
+    [ -n "${TSUJI_STEPS_UNTIL:-}" ] && [ "$(date +%s)" -ge $((TSUJI_STEPS_UNTIL - ${2:-0})) ] || return 1
+    has_begun "$1"
     say
-    say "== $2: NOT RUN: it is too late for it to end in time"
-    STEPS+=("$(printf '%-22s NOT RUN: too late' "$2")")
+    say "== $1: NOT RUN: it is too late for it to end in time"
+    STEPS+=("$(printf '%-22s NOT RUN: too late' "$1")")
 }
 
 # digest_of INPUTS : prints one number of all that is in them, for `changed_step`; fails outside a working copy of git.
