@@ -67,7 +67,7 @@ def run_rows(module, texts):
             stage.next_row()
             value = rows[text].check(stage)
         except Exception as error:  # whatever it is, the next row is to run
-            reason = reason_of(error)
+            reason = reason_of(error) + stage.ended_by()
             traceback.print_exc()
         tell(row=text, state='ended', reason=reason, value=value, seconds=time.monotonic() - began)
     faulthandler.dump_traceback_later(ROW_SECONDS, exit=True)

@@ -87,6 +87,8 @@ class Side:
         self.executor.add_node(self.node)
         self.kept = {}
         self.is_closing = False
+        # What its thread ended by before it was closed.
+        self.error = None
         self.thread = threading.Thread(target=self.spin)
         self.thread.start()
 
@@ -96,6 +98,14 @@ class Side:
                 self.executor.spin_once(timeout_sec=1)
         except ExternalShutdownException:
             pass
+        except Exception as error:
+            self.error = error
+            raise
+
+    def call(self, function, *arguments):
+        """What a function returns in the thread that spins, between two callbacks."""
+        task = self.executor.create_task(function, *arguments)
+        return result_of(task, f'{function.__qualname__} returns')
 
     def close(self):
         # Before the executor ends: one of Kilted that is waiting when it is shut down may go on waiting, on any middleware.
@@ -188,6 +198,11 @@ class Scene:
     def other(self, name):
         """One more process on the other middleware, which the row ends."""
         return Other(self.module, self.namespace, environment_there(), name)
+
+    def ended_by(self):
+        """Words for what ended the thread of this side, where it ended by itself."""
+        error = self._here and self._here.error
+        return f'; the thread that spins has ended: {type(error).__name__}: {error}' if error else ''
 
     def next_row(self):
         """Forgets the nodes of the row before."""

@@ -1,4 +1,8 @@
-"""Actions: a goal is sent here and pursued there."""
+"""Actions: a goal is sent here and pursued there.
+
+rclpy's client of actions is not to be used beside the thread that spins it: that meets one without its lock (Kilted), or takes
+an answer before it is waited for. So it is made and asked in that thread.
+"""
 
 import threading
 
@@ -14,23 +18,27 @@ from scene import DEADLINE, expect, ready, result_of, row, until
 
 
 def serve(side, ending):
-    """Pursues Fibonacci goals: to the end, or by `ending` until cancelled or to be aborted."""
-    cancelled = side.kept['cancelled'] = threading.Event()
+    """Pursues Fibonacci goals, and ends them by `ending`: one to be cancelled then, one to succeed when its feedback has come."""
+    may_end = side.kept['may_end'] = threading.Event()
+    if ending == 'abort':
+        may_end.set()
 
     def decide(goal):
         return GoalResponse.REJECT if goal.order < 0 else GoalResponse.ACCEPT
 
     def cancel(_):
-        cancelled.set()
+        may_end.set()
         return CancelResponse.ACCEPT
 
     def pursue(handle):
+        # That the client sees the server does not say that the server sees who waits for its feedback.
+        until(lambda: node.count_subscribers('fibonacci/_action/feedback'), 'somebody waits for feedback')
         sequence = [0, 1]
         for _ in range(1, handle.request.order):
             sequence.append(sequence[-1] + sequence[-2])
             handle.publish_feedback(Fibonacci.Feedback(sequence=sequence))
+        may_end.wait(DEADLINE)
         if ending == 'canceled':
-            cancelled.wait(DEADLINE)
             until(lambda: handle.is_cancel_requested, 'the goal is to be cancelled')
         getattr(handle, ending)()
         return Fibonacci.Result(sequence=sequence)
@@ -46,6 +54,10 @@ def serve(side, ending):
     thread.start()
 
 
+def let_end(side):
+    side.kept['may_end'].set()
+
+
 def stop(side):
     side.kept['executor'].shutdown()
     side.kept['thread'].join()
@@ -56,11 +68,11 @@ def stop(side):
 def pursued(scene, ending, order=6):
     """Sends a goal, and returns its handle and the feedback, which grows."""
     scene.there(serve, ending)
-    client = ActionClient(scene.here.node, Fibonacci, 'fibonacci')
+    client = scene.here.call(ActionClient, scene.here.node, Fibonacci, 'fibonacci')
     ready(client)
     feedback = []
-    sent = client.send_goal_async(
-        Fibonacci.Goal(order=order), feedback_callback=lambda it: feedback.append(list(it.feedback.sequence)))
+    sent = scene.here.call(
+        client.send_goal_async, Fibonacci.Goal(order=order), lambda it: feedback.append(list(it.feedback.sequence)))
     return client, result_of(sent, 'whether the goal is accepted'), feedback
 
 
@@ -68,10 +80,11 @@ def pursued(scene, ending, order=6):
 def _(scene):
     client, handle, feedback = pursued(scene, 'succeed')
     expect(handle.accepted, True, 'whether the goal is accepted')
-    result = result_of(handle.get_result_async(), 'the result')
-    expect((result.status, list(result.result.sequence)), (GoalStatus.STATUS_SUCCEEDED, [0, 1, 1, 2, 3, 5, 8]), 'the result')
-    # What comes after the result nobody is called for.
+    # For feedback that is taken with the result, or after it, nobody is called.
     until(lambda: feedback, 'feedback')
+    scene.there(let_end)
+    result = result_of(scene.here.call(handle.get_result_async), 'the result')
+    expect((result.status, list(result.result.sequence)), (GoalStatus.STATUS_SUCCEEDED, [0, 1, 1, 2, 3, 5, 8]), 'the result')
     expect([it for it in feedback if it != [0, 1, 1, 2, 3, 5, 8][:len(it)]], [], 'feedback that is not of the sequence')
     scene.there(stop)
     client.destroy()
@@ -80,7 +93,7 @@ def _(scene):
 @row('aborted')
 def _(scene):
     client, handle, _ = pursued(scene, 'abort')
-    expect(result_of(handle.get_result_async(), 'the result').status, GoalStatus.STATUS_ABORTED, 'the status')
+    expect(result_of(scene.here.call(handle.get_result_async), 'the result').status, GoalStatus.STATUS_ABORTED, 'the status')
     scene.there(stop)
     client.destroy()
 
@@ -96,9 +109,9 @@ def _(scene):
 @row('cancelled')
 def _(scene):
     client, handle, _ = pursued(scene, 'canceled')
-    answer = result_of(handle.cancel_goal_async(), 'the answer to the request to cancel')
+    answer = result_of(scene.here.call(handle.cancel_goal_async), 'the answer to the request to cancel')
     expect(len(answer.goals_canceling), 1, 'goals that are being cancelled')
-    expect(result_of(handle.get_result_async(), 'the result').status, GoalStatus.STATUS_CANCELED, 'the status')
+    expect(result_of(scene.here.call(handle.get_result_async), 'the result').status, GoalStatus.STATUS_CANCELED, 'the status')
     scene.there(stop)
     client.destroy()
 
@@ -121,13 +134,13 @@ def stop_nested(side):
 @row('several goals of nested messages')
 def _(scene):
     scene.there(serve_nested)
-    client = ActionClient(scene.here.node, NestedMessage, 'nested')
+    client = scene.here.call(ActionClient, scene.here.node, NestedMessage, 'nested')
     ready(client)
     goals = [NestedMessage.Goal() for _ in range(5)]
     for number, goal in enumerate(goals):
         goal.nested_field.int32_value = number
-    handles = [result_of(it, 'a goal is accepted') for it in [client.send_goal_async(it) for it in goals]]
-    results = [result_of(it.get_result_async(), 'a result') for it in handles]
+    handles = [result_of(it, 'a goal is accepted') for it in [scene.here.call(client.send_goal_async, it) for it in goals]]
+    results = [result_of(scene.here.call(it.get_result_async), 'a result') for it in handles]
     expect([it.result.nested_field.int32_value for it in results], list(range(5)), 'the results')
     scene.there(stop_nested)
     client.destroy()
