@@ -43,7 +43,7 @@ impl<'a, T: Scalar> ArrayView<'a, T> {
         if self.bytes.is_empty() {
             return Some(&[]);
         }
-        bytemuck::checked::try_cast_slice(self.bytes).ok()
+        T::slice_from_bytes(self.bytes)
     }
 
     /// The number at `index`.

@@ -451,7 +451,7 @@ macro_rules! block {
 
         fn find_in<'a, T: Number>(items: &'a [Self], path: Path<'_>) -> Option<&'a [T]> {
             let is_it = path.is_end() && <Self as Scalar>::NUMBER == T::NUMBER;
-            is_it.then(|| bytemuck::checked::try_cast_slice(items).ok())?
+            is_it.then(|| T::slice_from_bytes(bytemuck::cast_slice(items)))?
         }
 
         fn seek_in(seek: &mut Seek<'_, '_>, count: usize) -> Result<(), CdrError> {
@@ -481,7 +481,7 @@ macro_rules! narrow {
             fn read_view_items<'a>(reader: &mut Reader<'a>, count: usize) -> Result<&'a [Self], CdrError> {
                 let bytes = reader.scalar_bytes::<Self>(count)?;
                 // The bytes were checked just now, and one-byte values have no alignment to miss.
-                Ok(bytemuck::checked::try_cast_slice(bytes).unwrap_or_default())
+                Ok(<Self as Scalar>::slice_from_bytes(bytes).unwrap_or_default())
             }
 
             #[inline]

@@ -31,6 +31,10 @@ pub trait Scalar:
     /// bytes are missing.
     fn from_bytes(bytes: &[u8], order: ByteOrder) -> Option<Self>;
 
+    /// All values in `bytes`, in this machine's byte order; none if they are not aligned, a bit pattern is not allowed or bytes are
+    /// left. Of numbers no bit pattern is looked at: a build that is not optimised would take 40 ms for a picture of 6 MB.
+    fn slice_from_bytes(bytes: &[u8]) -> Option<&[Self]>;
+
     /// All values in `bytes`, copied as a block when the byte order allows it; none if a bit
     /// pattern is not allowed.
     fn vec_from_bytes(bytes: &[u8], order: ByteOrder) -> Option<Vec<Self>>;
@@ -75,9 +79,14 @@ macro_rules! number {
                 })
             }
 
+            #[inline]
+            fn slice_from_bytes(bytes: &[u8]) -> Option<&[Self]> {
+                bytemuck::try_cast_slice(bytes).ok()
+            }
+
             fn vec_from_bytes(bytes: &[u8], order: ByteOrder) -> Option<Vec<Self>> {
                 if order.is_native()
-                    && let Ok(aligned) = bytemuck::try_cast_slice::<u8, Self>(bytes)
+                    && let Some(aligned) = Self::slice_from_bytes(bytes)
                 {
                     return Some(aligned.to_vec());
                 }
@@ -139,13 +148,17 @@ impl Scalar for bool {
         }
     }
 
+    fn slice_from_bytes(bytes: &[u8]) -> Option<&[Self]> {
+        bytemuck::checked::try_cast_slice(bytes).ok()
+    }
+
     fn vec_from_bytes(bytes: &[u8], _: ByteOrder) -> Option<Vec<Self>> {
-        bytemuck::checked::try_cast_slice::<u8, Self>(bytes).ok().map(<[Self]>::to_vec)
+        Self::slice_from_bytes(bytes).map(<[Self]>::to_vec)
     }
 
     fn fill_from_bytes(out: &mut [Self], bytes: &[u8], _: ByteOrder) -> bool {
-        match bytemuck::checked::try_cast_slice::<u8, Self>(bytes) {
-            Ok(values) if values.len() == out.len() => {
+        match Self::slice_from_bytes(bytes) {
+            Some(values) if values.len() == out.len() => {
                 out.copy_from_slice(values);
                 true
             }
