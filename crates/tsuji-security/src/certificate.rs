@@ -1,0 +1,186 @@
+//! Certificates of X.509, and what they vouch for.
+
+use std::fmt;
+use std::time::{Duration, SystemTime};
+
+use ring::signature::{self, UnparsedPublicKey, VerificationAlgorithm};
+use x509_parser::asn1_rs::Oid;
+use x509_parser::certificate::X509Certificate;
+use x509_parser::pem::parse_x509_pem;
+use x509_parser::prelude::FromDer;
+
+/// A certificate.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Certificate {
+    der: Vec<u8>,
+    subject: String,
+    not_before: SystemTime,
+    not_after: SystemTime,
+    is_authority: bool,
+}
+
+/// The digests that are trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Digest {
+    Sha256,
+    Sha384,
+    Sha512,
+}
+
+impl Digest {
+    pub(crate) fn of(self, bytes: &[u8]) -> Vec<u8> {
+        let algorithm = match self {
+            Self::Sha256 => &ring::digest::SHA256,
+            Self::Sha384 => &ring::digest::SHA384,
+            Self::Sha512 => &ring::digest::SHA512,
+        };
+        ring::digest::digest(algorithm, bytes).as_ref().to_vec()
+    }
+}
+
+impl Certificate {
+    /// Reads the first certificate of a PEM file.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none.
+    pub fn from_pem(pem: &[u8]) -> Result<Self, String> {
+        let (_, pem) = parse_x509_pem(pem).map_err(|_| "is no PEM file".to_owned())?;
+        if pem.label != "CERTIFICATE" {
+            return Err(format!("holds a {}, and no CERTIFICATE", pem.label.to_lowercase()));
+        }
+        Self::from_der(pem.contents)
+    }
+
+    fn from_der(der: Vec<u8>) -> Result<Self, String> {
+        let (rest, read) = X509Certificate::from_der(&der)
+            .map_err(|_| "holds no certificate of X.509".to_owned())?;
+        if !rest.is_empty() {
+            return Err("holds more than a certificate".to_owned());
+        }
+        let time = |seconds: i64| {
+            let since = Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
+            SystemTime::UNIX_EPOCH + since
+        };
+        let facts = (
+            read.subject().to_string(),
+            time(read.validity().not_before.timestamp()),
+            time(read.validity().not_after.timestamp()),
+            read.is_ca(),
+        );
+        let (subject, not_before, not_after, is_authority) = facts;
+        Ok(Self { der, subject, not_before, not_after, is_authority })
+    }
+
+    /// Whom it is for, such as `CN=/talker`.
+    pub fn subject(&self) -> &str {
+        &self.subject
+    }
+
+    /// From when to when it counts.
+    pub fn validity(&self) -> (SystemTime, SystemTime) {
+        (self.not_before, self.not_after)
+    }
+
+    /// Its encoding.
+    pub fn der(&self) -> &[u8] {
+        &self.der
+    }
+
+    /// The key that it vouches for, as it is encoded in it.
+    pub(crate) fn key(&self) -> Vec<u8> {
+        self.read(|it| it.public_key().subject_public_key.data.to_vec()).unwrap_or_default()
+    }
+
+    /// Whether `authority` has issued it.
+    ///
+    /// # Errors
+    ///
+    /// Why not.
+    pub fn is_issued_by(&self, authority: &Self) -> Result<(), String> {
+        if !authority.is_authority {
+            return Err(format!("{} may issue no certificates", authority.subject));
+        }
+        let is_named = self.read(|own| {
+            let issuer = own.issuer().as_raw().to_vec();
+            authority.read(|it| it.subject().as_raw() == issuer)
+        });
+        if is_named.flatten() != Some(true) {
+            return Err(format!("is not issued by {}", authority.subject));
+        }
+        let is_signed = self
+            .read(|own| authority.read(|it| own.verify_signature(Some(it.public_key())).is_ok()));
+        match is_signed.flatten() {
+            Some(true) => Ok(()),
+            _ => Err(format!("is not signed by {}, whom it names", authority.subject)),
+        }
+    }
+
+    /// Whether it counts at a time.
+    ///
+    /// # Errors
+    ///
+    /// Why not.
+    pub fn is_valid_at(&self, now: SystemTime) -> Result<(), String> {
+        is_within(self.validity(), now)
+    }
+
+    /// Whether whoever has its key has signed this.
+    pub(crate) fn has_signed(&self, message: &[u8], digest: Digest, signed: &[u8]) -> bool {
+        self.algorithm(digest).is_some_and(|algorithm| {
+            UnparsedPublicKey::new(algorithm, self.key()).verify(message, signed).is_ok()
+        })
+    }
+
+    fn algorithm(&self, digest: Digest) -> Option<&'static dyn VerificationAlgorithm> {
+        let [key, curve] = self.read(|it| {
+            let algorithm = &it.public_key().algorithm;
+            let curve = algorithm.parameters.as_ref().and_then(|it| Oid::try_from(it.clone()).ok());
+            [
+                algorithm.algorithm.to_id_string(),
+                curve.map_or_else(String::new, |it| it.to_id_string()),
+            ]
+        })?;
+        Some(match (key.as_str(), curve.as_str(), digest) {
+            (EC, P_256, Digest::Sha256) => &signature::ECDSA_P256_SHA256_ASN1,
+            (EC, P_256, Digest::Sha384) => &signature::ECDSA_P256_SHA384_ASN1,
+            (EC, P_384, Digest::Sha256) => &signature::ECDSA_P384_SHA256_ASN1,
+            (EC, P_384, Digest::Sha384) => &signature::ECDSA_P384_SHA384_ASN1,
+            (RSA, _, Digest::Sha256) => &signature::RSA_PKCS1_2048_8192_SHA256,
+            (RSA, _, Digest::Sha384) => &signature::RSA_PKCS1_2048_8192_SHA384,
+            (RSA, _, Digest::Sha512) => &signature::RSA_PKCS1_2048_8192_SHA512,
+            _ => return None,
+        })
+    }
+
+    fn read<T>(&self, of: impl FnOnce(&X509Certificate<'_>) -> T) -> Option<T> {
+        // It was read before.
+        X509Certificate::from_der(&self.der).ok().map(|(_, it)| of(&it))
+    }
+}
+
+const EC: &str = "1.2.840.10045.2.1";
+const RSA: &str = "1.2.840.113549.1.1.1";
+const P_256: &str = "1.2.840.10045.3.1.7";
+const P_384: &str = "1.3.132.0.34";
+
+impl fmt::Debug for Certificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Certificate").field("subject", &self.subject).finish_non_exhaustive()
+    }
+}
+
+/// Whether a time is within two others.
+pub(crate) fn is_within(
+    (first, last): (SystemTime, SystemTime),
+    now: SystemTime,
+) -> Result<(), String> {
+    let days = |from: SystemTime, to: SystemTime| {
+        to.duration_since(from).unwrap_or_default().as_secs() / 86_400
+    };
+    match () {
+        () if now < first => Err(format!("counts only in {} days", days(now, first))),
+        () if last < now => Err(format!("has expired {} days ago", days(last, now))),
+        () => Ok(()),
+    }
+}

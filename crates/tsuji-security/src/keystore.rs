@@ -1,0 +1,185 @@
+//! Keystores on disk, as `ros2 security create_keystore` and `create_enclave` lay them out.
+
+use std::error::Error;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use ring::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair, RsaKeyPair};
+use x509_parser::pem::parse_x509_pem;
+
+use crate::certificate::{Certificate, is_within};
+use crate::{Governance, Grant, Permissions, signed};
+
+/// Why an enclave is not what it should be.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.why)
+    }
+}
+
+impl fmt::Debug for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Error for Refused {}
+
+/// An enclave whose files are all there, fit each other and are signed.
+#[derive(Clone, Debug)]
+pub struct Enclave {
+    name: String,
+    folder: PathBuf,
+    certificate: Certificate,
+    governance: Governance,
+    grant: Grant,
+    expiries: Vec<(SystemTime, String)>,
+}
+
+impl Enclave {
+    /// Reads an enclave of a keystore, such as `/talker`, and checks all of it at the time `now`.
+    ///
+    /// # Errors
+    ///
+    /// The first file that is missing, unreadable, forged, expired or of something else, and why.
+    pub fn read(keystore: &Path, name: &str, now: SystemTime) -> Result<Self, Refused> {
+        let folder = keystore.join("enclaves").join(name.trim_start_matches('/'));
+        if !folder.is_dir() {
+            let there = enclaves(keystore);
+            let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
+            let why = format!("there is no enclave {name:?}; in this keystore: {there}");
+            return Err(Refused { path: folder, why });
+        }
+        let refused = |file: &str| {
+            let path = folder.join(file);
+            move |why: String| Refused { path, why }
+        };
+        let read = |file: &str| {
+            fs::read(folder.join(file)).map_err(|error| refused(file)(error.to_string()))
+        };
+        let certificate = |file: &str| {
+            let read = Certificate::from_pem(&read(file)?).map_err(refused(file))?;
+            read.is_valid_at(now).map_err(refused(file))?;
+            Ok(read)
+        };
+        let identity_ca = certificate(IDENTITY_CA)?;
+        let permissions_ca = certificate(PERMISSIONS_CA)?;
+        let own = certificate(CERTIFICATE)?;
+        own.is_issued_by(&identity_ca).map_err(refused(CERTIFICATE))?;
+        let is_of_key = key_of(&read(KEY)?).map_err(refused(KEY))? == own.key();
+        if !is_of_key {
+            return Err(refused(KEY)(format!("is not the key of {CERTIFICATE}")));
+        }
+        let document =
+            |file: &str| signed::verified(&read(file)?, &permissions_ca).map_err(refused(file));
+        let governance = Governance::parse(GOVERNANCE, &document(GOVERNANCE)?);
+        let governance = governance.map_err(|it| refused(GOVERNANCE)(it.to_string()))?;
+        let permissions = Permissions::parse(PERMISSIONS, &document(PERMISSIONS)?);
+        let permissions = permissions.map_err(|it| refused(PERMISSIONS)(it.to_string()))?;
+        let subject = own.subject();
+        let grant = permissions.grant(subject).cloned();
+        let grant =
+            grant.ok_or_else(|| refused(PERMISSIONS)(format!("has no grant for {subject}")))?;
+        is_within(grant.validity(), now)
+            .map_err(|why| refused(PERMISSIONS)(format!("the grant for {subject} {why}")))?;
+        let of = |it: &Certificate, file: &str| (it.validity().1, file.to_owned());
+        let mut expiries = vec![
+            of(&own, CERTIFICATE),
+            of(&identity_ca, IDENTITY_CA),
+            of(&permissions_ca, PERMISSIONS_CA),
+            (grant.validity().1, PERMISSIONS.to_owned()),
+        ];
+        expiries.sort();
+        let name = format!("/{}", name.trim_start_matches('/'));
+        Ok(Self { name, certificate: own, governance, grant, expiries, folder })
+    }
+
+    /// Its name, such as `/talker`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where its files are.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Whom it is.
+    pub fn certificate(&self) -> &Certificate {
+        &self.certificate
+    }
+
+    /// What is protected, and how.
+    pub fn governance(&self) -> &Governance {
+        &self.governance
+    }
+
+    /// What it may do.
+    pub fn grant(&self) -> &Grant {
+        &self.grant
+    }
+
+    /// When its files expire, the first first.
+    pub fn expiries(&self) -> &[(SystemTime, String)] {
+        &self.expiries
+    }
+}
+
+/// The names of all enclaves of a keystore.
+pub fn enclaves(keystore: &Path) -> Vec<String> {
+    fn look(folder: &Path, name: &str, depth: usize, found: &mut Vec<String>) {
+        let Ok(entries) = fs::read_dir(folder) else { return };
+        for entry in entries.flatten().filter(|it| it.file_type().is_ok_and(|it| it.is_dir())) {
+            let name = format!("{name}/{}", entry.file_name().to_string_lossy());
+            if entry.path().join(KEY).exists() {
+                found.push(name.clone());
+            }
+            if depth < DEPTH_MAX {
+                look(&entry.path(), &name, depth + 1, found);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    look(&keystore.join("enclaves"), "", 0, &mut found);
+    found.sort();
+    found
+}
+
+/// The public half of a key, as certificates have it.
+fn key_of(pem: &[u8]) -> Result<Vec<u8>, String> {
+    let (_, pem) = parse_x509_pem(pem).map_err(|_| "is no PEM file".to_owned())?;
+    if pem.label != "PRIVATE KEY" {
+        return Err(format!(
+            "holds a {}; allowed: a PRIVATE KEY, in PKCS #8 and in clear",
+            pem.label.to_lowercase()
+        ));
+    }
+    let random = ring::rand::SystemRandom::new();
+    let of_curve =
+        EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &pem.contents, &random);
+    if let Ok(pair) = of_curve {
+        return Ok(pair.public_key().as_ref().to_vec());
+    }
+    let pair = RsaKeyPair::from_pkcs8(&pem.contents)
+        .map_err(|_| "holds neither a key of P-256 nor one of RSA".to_owned())?;
+    Ok(pair.public_key().as_ref().to_vec())
+}
+
+const CERTIFICATE: &str = "cert.pem";
+const KEY: &str = "key.pem";
+const IDENTITY_CA: &str = "identity_ca.cert.pem";
+const PERMISSIONS_CA: &str = "permissions_ca.cert.pem";
+const GOVERNANCE: &str = "governance.p7s";
+const PERMISSIONS: &str = "permissions.p7s";
+/// Names have no more parts than this.
+const DEPTH_MAX: usize = 16;

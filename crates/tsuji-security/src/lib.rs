@@ -1,0 +1,23 @@
+//! The keystores of SROS2: who an enclave is, what it may do by which rule, and what its messages must be protected by.
+//!
+//! A keystore is read once, with every signature and date in it; what is answered after that is text against patterns.
+//! Nothing here protects a message: that is the affair of transports, which are told what is asked of them.
+#![forbid(unsafe_code)]
+
+mod certificate;
+pub use certificate::Certificate;
+
+mod governance;
+pub use governance::{DomainRule, Governance, Protected, Protection, TopicRule};
+
+mod keystore;
+pub use keystore::{Enclave, Refused, enclaves};
+
+mod pattern;
+pub use pattern::Pattern;
+
+mod permissions;
+pub use permissions::{Answer, Deed, Grant, Permissions};
+
+mod reader;
+mod signed;
