@@ -3,7 +3,7 @@
 use crate::failure::Usage;
 
 /// What follows the name of such a command, which is not looked at.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct Words {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
     words: Vec<String>,
@@ -17,7 +17,7 @@ const PLACES: &[(&str, &str)] = &[
     ),
     (
         "security",
-        "keys, certificates and permissions are made by `ros2 security`; tsuji does not encrypt, and refuses to start where ROS_SECURITY_STRATEGY=Enforce asks for it",
+        "keystores, enclaves and permissions are made by `ros2 security`; `tsuji security check` lists enclaves and checks them",
     ),
     (
         "test",
@@ -47,8 +47,10 @@ const PLACES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Refuses a command with exit code 2.
+/// Refuses a command with exit code 2. Of one with verbs all of `ros2`'s are meant where the table names none.
 pub(crate) fn refuse(command: &str, _: &Words) -> anyhow::Result<()> {
-    let place = PLACES.iter().find(|(it, _)| *it == command).map_or("", |(_, place)| *place);
+    let of = |name: &str| PLACES.iter().find(|(it, _)| *it == name).map(|(_, place)| *place);
+    let without_verb = || command.split_once(' ').and_then(|(name, _)| of(name));
+    let place = of(command).or_else(without_verb).unwrap_or_default();
     Err(Usage(format!("tsuji has no command `{command}`: {place}")).into())
 }

@@ -45,6 +45,7 @@ mod ros1;
 mod rosout;
 mod route;
 mod routes;
+mod security;
 mod service;
 mod session;
 mod table;
@@ -204,6 +205,9 @@ enum Command {
     /// Check, show and question the policy that chooses the transports
     #[command(subcommand)]
     Policy(policy::Command),
+    /// Check the keystores of SROS2, and what enclaves may do
+    #[command(subcommand)]
+    Security(security::Command),
     /// Start a program of an installed package
     #[command(after_help = packages::RUN_EXAMPLES)]
     Run(packages::Run),
@@ -234,9 +238,6 @@ enum Command {
     /// Refused, with what takes its place
     #[command(hide = true, disable_help_flag = true, disable_version_flag = true)]
     Daemon(elsewhere::Words),
-    /// Refused, with what takes its place
-    #[command(hide = true, disable_help_flag = true, disable_version_flag = true)]
-    Security(elsewhere::Words),
     /// Refused, with what takes its place
     #[command(hide = true, disable_help_flag = true, disable_version_flag = true)]
     Test(elsewhere::Words),
@@ -292,6 +293,7 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
         Command::Top(args) => top::run(args, globals, &mut out),
         Command::Route(command) => route::run(command, globals, &mut out),
         Command::Policy(command) => policy::run(command, globals, &mut out),
+        Command::Security(command) => security::run(command, globals, &mut out),
         Command::Doctor(args) => doctor::run(args, globals, &mut out),
         Command::Launch(args) => launch::run(args, globals, &mut out),
         Command::Demo(args) => companions::demo(args),
@@ -303,7 +305,6 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
         Command::Pkg(command) => packages::run(command, &mut out),
         Command::Multicast(command) => multicast::run(command, &mut out),
         Command::Daemon(words) => elsewhere::refuse("daemon", words),
-        Command::Security(words) => elsewhere::refuse("security", words),
         Command::Test(words) => elsewhere::refuse("test", words),
         Command::Extensions(words) => elsewhere::refuse("extensions", words),
         Command::ExtensionPoints(words) => elsewhere::refuse("extension_points", words),

@@ -66,6 +66,21 @@ impl Globals {
         self.policy.clone().or(said)
     }
 
+    /// The domain that these flags or the environment name.
+    pub(crate) fn domain(&self) -> anyhow::Result<u32> {
+        if let Some(domain) = self.domain_id {
+            return Ok(domain);
+        }
+        match env::var("ROS_DOMAIN_ID") {
+            Ok(text) if !text.is_empty() => {
+                let domain = text.parse().ok().filter(|it| *it <= 232);
+                domain
+                    .ok_or_else(|| anyhow::anyhow!("ROS_DOMAIN_ID is {text:?}; allowed: 0 to 232"))
+            }
+            _ => Ok(0),
+        }
+    }
+
     /// A context under these flags, which SIGINT, SIGTERM and SIGHUP end. It follows the policy file, unless
     /// another policy is given.
     pub(crate) fn context(&self, policy: Option<Policy>) -> anyhow::Result<Context> {

@@ -50,6 +50,8 @@ mod ros2_client;
 mod route;
 #[path = "cli/routes.rs"]
 mod routes;
+#[path = "cli/security.rs"]
+mod security;
 #[path = "cli/service.rs"]
 mod service;
 #[path = "cli/support.rs"]

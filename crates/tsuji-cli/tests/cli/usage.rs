@@ -162,6 +162,8 @@ fn every_command_has_help_with_an_example() {
         "policy check",
         "policy show",
         "policy explain",
+        "security check",
+        "security explain",
         "doctor",
         "completions",
         "man",
@@ -281,7 +283,7 @@ fn each_command_has_a_manual_page() {
     let echo = page("tsuji-topic-echo.1");
     assert!(echo.contains("\\-\\-filter") && echo.contains("tsuji topic echo /"), "{echo}");
     // What is refused has none.
-    assert!(!folder.join("tsuji-security.1").exists());
+    assert!(!folder.join("tsuji-daemon.1").exists());
     let wrong = world.run(&["man", "/proc/none"]).bad(1);
     assert!(wrong.contains("/proc/none"), "{wrong}");
 }

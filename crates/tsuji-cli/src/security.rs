@@ -1,0 +1,305 @@
+//! `tsuji security`: the enclaves of an SROS2 keystore, and what each may do.
+
+use std::env;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::{Value as Json, json};
+use tsuji_core::names;
+use tsuji_ros::names::DdsTopic;
+use tsuji_security::{Deed, Enclave, Refused, enclaves};
+
+use crate::elsewhere;
+use crate::failure::{Told, Usage};
+use crate::figures::count;
+use crate::output::{self, Colour, Output};
+use crate::session::Globals;
+use crate::table::{Cell, Column, Table};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Check the enclaves of a keystore: files, signatures, dates, keys
+    #[command(
+        after_help = "Reads keystores of `ros2 security create_keystore`. Nothing of tsuji is protected by one yet.\n\
+        Exit code 1 if an enclave is not whole.\n\nExamples:\n  tsuji security check --keystore ~/keystore\n  \
+        tsuji security check --keystore ~/keystore /talker"
+    )]
+    Check(Check),
+    /// Say what an enclave may do, and by which rule
+    #[command(after_help = "Exit code 1 if it may not.\n\nExamples:\n  \
+        tsuji security explain --keystore ~/keystore /talker publish /chatter\n  \
+        tsuji security explain /arm send-goal /reach --domain-id 3")]
+    Explain(Explain),
+    /// Refused, with what takes its place
+    #[command(external_subcommand)]
+    Other(Vec<String>),
+}
+
+/// Where the keystore is.
+#[derive(Debug, Args)]
+pub(crate) struct Keystore {
+    /// The keystore, instead of ROS_SECURITY_KEYSTORE
+    #[arg(long, value_name = "FOLDER")]
+    keystore: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// The enclaves, such as /talker. Without any, all
+    #[arg(value_name = "ENCLAVE")]
+    enclaves: Vec<String>,
+    #[command(flatten)]
+    keystore: Keystore,
+    /// Print JSON: an array of enclaves
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Explain {
+    /// The enclave, such as /talker
+    #[arg(value_name = "ENCLAVE")]
+    enclave: String,
+    /// What it would do
+    #[arg(value_name = "DEED")]
+    deed: What,
+    /// The full name of the topic, service or action
+    #[arg(value_name = "NAME", value_parser = full_name)]
+    name: String,
+    #[command(flatten)]
+    keystore: Keystore,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is done with a topic, a service or an action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum What {
+    /// A topic
+    Publish,
+    /// A topic
+    Subscribe,
+    /// A service, as its client
+    Call,
+    /// A service, as its server
+    Serve,
+    /// An action, as its client
+    SendGoal,
+    /// An action, as its server
+    Execute,
+}
+
+impl What {
+    /// The topics of DDS that it takes, and what is done with each.
+    fn topics(self, name: &str) -> anyhow::Result<Vec<(Deed, String)>> {
+        let topic = |deed, name: &str| (deed, DdsTopic::Topic(name).mangle());
+        let service = |deeds: [Deed; 2], name: &str| {
+            let (requests, replies) =
+                (DdsTopic::ServiceRequest(name), DdsTopic::ServiceReply(name));
+            [(deeds[0], requests.mangle()), (deeds[1], replies.mangle())]
+        };
+        let (client, server) = ([Deed::Publish, Deed::Subscribe], [Deed::Subscribe, Deed::Publish]);
+        let action = |deeds: [Deed; 2]| {
+            let services = ["send_goal", "cancel_goal", "get_result"];
+            let parts =
+                services.iter().flat_map(|it| service(deeds, &format!("{name}/_action/{it}")));
+            let told = ["feedback", "status"].iter();
+            parts.chain(told.map(|it| topic(deeds[1], &format!("{name}/_action/{it}")))).collect()
+        };
+        let all: Vec<_> = match self {
+            Self::Publish => vec![topic(Deed::Publish, name)],
+            Self::Subscribe => vec![topic(Deed::Subscribe, name)],
+            Self::Call => service(client, name).into(),
+            Self::Serve => service(server, name).into(),
+            Self::SendGoal => action(client),
+            Self::Execute => action(server),
+        };
+        all.into_iter().map(|(deed, topic)| Ok((deed, topic?))).collect()
+    }
+
+    fn word(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |it| it.get_name().to_owned())
+    }
+}
+
+pub(crate) fn run(command: &Command, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
+    match command {
+        Command::Check(args) => check(args, out),
+        Command::Explain(args) => explain(args, globals, out),
+        Command::Other(words) => {
+            let verb = words.first().map_or("", String::as_str);
+            elsewhere::refuse(&format!("security {verb}"), &elsewhere::Words::default())
+        }
+    }
+}
+
+impl Keystore {
+    fn folder(&self) -> anyhow::Result<PathBuf> {
+        let said = env::var_os("ROS_SECURITY_KEYSTORE").filter(|it| !it.is_empty());
+        let folder = self.keystore.clone().or_else(|| said.map(PathBuf::from));
+        folder.ok_or_else(|| {
+            Usage(
+                "no keystore is named; give --keystore FOLDER, or set ROS_SECURITY_KEYSTORE"
+                    .to_owned(),
+            )
+            .into()
+        })
+    }
+}
+
+fn check(args: &Check, out: &mut Output) -> anyhow::Result<()> {
+    let keystore = args.keystore.folder()?;
+    let names = if args.enclaves.is_empty() { enclaves(&keystore) } else { args.enclaves.clone() };
+    if names.is_empty() {
+        anyhow::bail!("there are no enclaves in {}", keystore.join("enclaves").display());
+    }
+    let now = SystemTime::now();
+    let read: Vec<_> = names.iter().map(|it| (it, Enclave::read(&keystore, it, now))).collect();
+    let refused = read.iter().filter(|(_, it)| it.is_err()).count();
+    if args.json {
+        let all: Vec<Json> = read.iter().map(|(name, it)| enclave_json(name, it)).collect();
+        out.lines(serde_json::to_string_pretty(&all)?)?;
+        return if refused == 0 { Ok(()) } else { Err(Told(1).into()) };
+    }
+    let mut table = Table::new(&[
+        Column::name("ENCLAVE", 12),
+        Column::whole("STATE"),
+        Column::sentence("EXPIRES", 20),
+    ]);
+    for (name, enclave) in &read {
+        let (state, expires) = match enclave {
+            Ok(it) => {
+                let (at, file) = &it.expiries()[0];
+                let left = at.duration_since(now).unwrap_or_default();
+                let is_soon = left < SOON;
+                let state = if is_soon { "good, not for long" } else { "good" };
+                let colour = if is_soon { Colour::Warning } else { Colour::Good };
+                (Cell::new(state, colour), format!("in {} ({file})", days(left)))
+            }
+            Err(_) => (Cell::new("refused", Colour::Error), String::new()),
+        };
+        table.row(vec![name.as_str().into(), state, expires.into()]);
+    }
+    for line in table.lines(out.columns(), out.paint) {
+        out.line(line)?;
+    }
+    for (_, enclave) in &read {
+        match enclave {
+            Ok(it) => warn_of_readers(&it.folder().join("key.pem")),
+            Err(refused) => output::note(refused),
+        }
+    }
+    if refused == 0 {
+        return Ok(());
+    }
+    output::error(format_args!("{} not whole", count(refused, "enclave is", "enclaves are")));
+    Err(Told(1).into())
+}
+
+/// Warns where others than its owner may read a key.
+fn warn_of_readers(key: &Path) {
+    let Ok(mode) = key.metadata().map(|it| it.permissions().mode()) else { return };
+    if mode & 0o077 != 0 {
+        let path = key.display();
+        output::warning(format_args!(
+            "{path}: others may read this key (mode {:03o}); chmod 600 it",
+            mode & 0o777
+        ));
+    }
+}
+
+fn enclave_json(name: &str, enclave: &Result<Enclave, Refused>) -> Json {
+    match enclave {
+        Ok(it) => {
+            let since = |at: SystemTime| {
+                at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
+            };
+            let expiries = it.expiries().iter();
+            let expiries: Vec<Json> = expiries
+                .map(|(at, file)| json!({ "file": file, "expires_s": since(*at) }))
+                .collect();
+            json!({ "enclave": name, "is_whole": true, "subject": it.certificate().subject(), "expiries": expiries })
+        }
+        Err(Refused { path, why }) => {
+            json!({ "enclave": name, "is_whole": false, "file": path.display().to_string(), "why": why })
+        }
+    }
+}
+
+fn explain(args: &Explain, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
+    let keystore = args.keystore.folder()?;
+    let enclave = Enclave::read(&keystore, &args.enclave, SystemTime::now())?;
+    let domain = globals.domain()?;
+    let rule = enclave.governance().domain(domain);
+    let mut parts = Vec::new();
+    for (deed, topic) in args.deed.topics(&args.name)? {
+        let topic_rule = rule.and_then(|it| it.topic(&topic));
+        let is_checked = topic_rule.is_none_or(|it| match deed {
+            Deed::Publish => it.checks_publishing,
+            Deed::Subscribe => it.checks_subscribing,
+        });
+        let answer = enclave.grant().may(deed, domain, &topic);
+        let (is_allowed, because) = match (rule, topic_rule) {
+            (None, _) => (false, format!("governance has no rule for domain {domain}")),
+            (Some(_), None) => (false, "governance has no rule for this topic".to_owned()),
+            (_, Some(it)) if !is_checked => {
+                (true, format!("governance asks for no permission, in line {}", it.line))
+            }
+            _ => (answer.is_allowed, answer.because),
+        };
+        let protection = rule.zip(topic_rule).map(|(rule, topic)| rule.protection(topic));
+        parts.push((deed, topic, is_allowed, because, protection));
+    }
+    let is_allowed = parts.iter().all(|it| it.2);
+    if args.json {
+        let parts: Vec<Json> = parts
+            .iter()
+            .map(|(deed, topic, is_allowed, because, protection)| {
+                let protection = protection.map(|it| it.to_string());
+                json!({ "deed": deed.to_string(), "topic": topic, "is_allowed": is_allowed, "because": because, "samples": protection })
+            })
+            .collect();
+        let json = json!({
+            "enclave": enclave.name(), "deed": args.deed.word(), "name": args.name, "domain": domain,
+            "is_allowed": is_allowed, "parts": parts,
+        });
+        out.lines(serde_json::to_string_pretty(&json)?)?;
+    } else {
+        let word = |is_allowed| match is_allowed {
+            true => out.paint.text(Colour::Good, "allowed").to_string(),
+            false => out.paint.text(Colour::Error, "denied").to_string(),
+        };
+        let lines: Vec<String> = parts
+            .iter()
+            .flat_map(|(deed, topic, is_allowed, because, protection)| {
+                let samples = protection.map_or_else(String::new, |it| format!("; samples: {it}"));
+                [format!("{deed} {topic}: {}{samples}", word(*is_allowed)), format!("  {because}")]
+            })
+            .collect();
+        let head = format!(
+            "{} may {} {} in domain {domain}: {}",
+            enclave.name(),
+            args.deed.word(),
+            args.name,
+            word(is_allowed)
+        );
+        out.line(head)?;
+        lines.iter().try_for_each(|it| out.line(it))?;
+    }
+    if is_allowed { Ok(()) } else { Err(Told(1).into()) }
+}
+
+fn full_name(text: &str) -> Result<String, String> {
+    names::validate_topic(text).map(|()| text.to_owned()).map_err(|error| error.to_string())
+}
+
+fn days(left: Duration) -> String {
+    let days = usize::try_from(left.as_secs() / 86_400).unwrap_or(usize::MAX);
+    count(days, "day", "days")
+}
+
+/// Who renews keys wants to know so long before.
+const SOON: Duration = Duration::from_secs(30 * 86_400);
