@@ -9,7 +9,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value as Json, json};
 use tsuji_core::names;
 use tsuji_ros::names::DdsTopic;
-use tsuji_security::{Deed, Enclave, Refused, enclaves};
+use tsuji_security::{Answer, Deed, Enclave, Refused, enclaves};
 
 use crate::elsewhere;
 use crate::failure::{Told, Usage};
@@ -159,6 +159,7 @@ fn check(args: &Check, out: &mut Output) -> anyhow::Result<()> {
     let now = SystemTime::now();
     let read: Vec<_> = names.iter().map(|it| (it, Enclave::read(&keystore, it, now))).collect();
     let refused = read.iter().filter(|(_, it)| it.is_err()).count();
+    read.iter().for_each(|(name, it)| warn_of(&keystore, name, it));
     if args.json {
         let all: Vec<Json> = read.iter().map(|(name, it)| enclave_json(name, it)).collect();
         out.lines(serde_json::to_string_pretty(&all)?)?;
@@ -170,6 +171,7 @@ fn check(args: &Check, out: &mut Output) -> anyhow::Result<()> {
         Column::sentence("EXPIRES", 20),
     ]);
     for (name, enclave) in &read {
+        let name = enclave.as_ref().map_or(name.as_str(), Enclave::name);
         let (state, expires) = match enclave {
             Ok(it) => {
                 let (at, file) = &it.expiries()[0];
@@ -181,15 +183,14 @@ fn check(args: &Check, out: &mut Output) -> anyhow::Result<()> {
             }
             Err(_) => (Cell::new("refused", Colour::Error), String::new()),
         };
-        table.row(vec![name.as_str().into(), state, expires.into()]);
+        table.row(vec![name.into(), state, expires.into()]);
     }
     for line in table.lines(out.columns(), out.paint) {
         out.line(line)?;
     }
     for (_, enclave) in &read {
-        match enclave {
-            Ok(it) => warn_of_readers(&it.folder().join("key.pem")),
-            Err(refused) => output::note(refused),
+        if let Err(refused) = enclave {
+            output::note(refused);
         }
     }
     if refused == 0 {
@@ -199,15 +200,22 @@ fn check(args: &Check, out: &mut Output) -> anyhow::Result<()> {
     Err(Told(1).into())
 }
 
-/// Warns where others than its owner may read a key.
-fn warn_of_readers(key: &Path) {
-    let Ok(mode) = key.metadata().map(|it| it.permissions().mode()) else { return };
+/// Warns where others than its owner may read a key, and where an enclave has the certificate of another.
+fn warn_of(keystore: &Path, name: &str, enclave: &Result<Enclave, Refused>) {
+    let key = keystore.join("enclaves").join(name.trim_start_matches('/')).join("key.pem");
+    let mode = key.metadata().map_or(0, |it| it.permissions().mode() & 0o777);
     if mode & 0o077 != 0 {
         let path = key.display();
         output::warning(format_args!(
-            "{path}: others may read this key (mode {:03o}); chmod 600 it",
-            mode & 0o777
+            "{path}: others may read this key (mode {mode:03o}); chmod 600 it"
         ));
+    }
+    let Ok(enclave) = enclave else { return };
+    // SROS2 names certificates by enclaves; others name them as they like.
+    let subject = enclave.certificate().subject();
+    let of = subject.strip_prefix("CN=").filter(|it| it.starts_with('/'));
+    if of.is_some_and(|it| it != enclave.name()) {
+        output::warning(format_args!("{}: its certificate is that of {subject}", enclave.name()));
     }
 }
 
@@ -221,7 +229,7 @@ fn enclave_json(name: &str, enclave: &Result<Enclave, Refused>) -> Json {
             let expiries: Vec<Json> = expiries
                 .map(|(at, file)| json!({ "file": file, "expires_s": since(*at) }))
                 .collect();
-            json!({ "enclave": name, "is_whole": true, "subject": it.certificate().subject(), "expiries": expiries })
+            json!({ "enclave": it.name(), "is_whole": true, "subject": it.certificate().subject(), "expiries": expiries })
         }
         Err(Refused { path, why }) => {
             json!({ "enclave": name, "is_whole": false, "file": path.display().to_string(), "why": why })
@@ -235,6 +243,10 @@ fn explain(args: &Explain, globals: &Globals, out: &mut Output) -> anyhow::Resul
     let domain = globals.domain()?;
     let rule = enclave.governance().domain(domain);
     let mut parts = Vec::new();
+    if rule.is_some_and(|it| it.checks_joining) {
+        let Answer { is_allowed, because } = enclave.grant().may_join(domain);
+        parts.push(("join".to_owned(), format!("domain {domain}"), is_allowed, because, None));
+    }
     for (deed, topic) in args.deed.topics(&args.name)? {
         let topic_rule = rule.and_then(|it| it.topic(&topic));
         let is_checked = topic_rule.is_none_or(|it| match deed {
@@ -251,7 +263,7 @@ fn explain(args: &Explain, globals: &Globals, out: &mut Output) -> anyhow::Resul
             _ => (answer.is_allowed, answer.because),
         };
         let protection = rule.zip(topic_rule).map(|(rule, topic)| rule.protection(topic));
-        parts.push((deed, topic, is_allowed, because, protection));
+        parts.push((deed.to_string(), topic, is_allowed, because, protection));
     }
     let is_allowed = parts.iter().all(|it| it.2);
     if args.json {
@@ -259,7 +271,7 @@ fn explain(args: &Explain, globals: &Globals, out: &mut Output) -> anyhow::Resul
             .iter()
             .map(|(deed, topic, is_allowed, because, protection)| {
                 let protection = protection.map(|it| it.to_string());
-                json!({ "deed": deed.to_string(), "topic": topic, "is_allowed": is_allowed, "because": because, "samples": protection })
+                json!({ "deed": deed, "topic": topic, "is_allowed": is_allowed, "because": because, "samples": protection })
             })
             .collect();
         let json = json!({
@@ -297,8 +309,11 @@ fn full_name(text: &str) -> Result<String, String> {
 }
 
 fn days(left: Duration) -> String {
-    let days = usize::try_from(left.as_secs() / 86_400).unwrap_or(usize::MAX);
-    count(days, "day", "days")
+    let number = |seconds| usize::try_from(left.as_secs() / seconds).unwrap_or(usize::MAX);
+    match number(86_400) {
+        0 | 1 => count(number(3600), "hour", "hours"),
+        days => count(days, "day", "days"),
+    }
 }
 
 /// Who renews keys wants to know so long before.

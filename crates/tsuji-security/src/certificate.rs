@@ -6,14 +6,18 @@ use std::time::{Duration, SystemTime};
 use ring::signature::{self, UnparsedPublicKey, VerificationAlgorithm};
 use x509_parser::asn1_rs::Oid;
 use x509_parser::certificate::X509Certificate;
+use x509_parser::extensions::ParsedExtension;
 use x509_parser::pem::parse_x509_pem;
 use x509_parser::prelude::FromDer;
+
+use crate::name::Name;
 
 /// A certificate.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Certificate {
     der: Vec<u8>,
     subject: String,
+    name: Name,
     not_before: SystemTime,
     not_after: SystemTime,
     is_authority: bool,
@@ -47,7 +51,7 @@ impl Certificate {
     pub fn from_pem(pem: &[u8]) -> Result<Self, String> {
         let (_, pem) = parse_x509_pem(pem).map_err(|_| "is no PEM file".to_owned())?;
         if pem.label != "CERTIFICATE" {
-            return Err(format!("holds a {}, and no CERTIFICATE", pem.label.to_lowercase()));
+            return Err(format!("holds {:?}, and no CERTIFICATE", pem.label));
         }
         Self::from_der(pem.contents)
     }
@@ -58,6 +62,17 @@ impl Certificate {
         if !rest.is_empty() {
             return Err("holds more than a certificate".to_owned());
         }
+        let odd = read.extensions().iter().find(|it| {
+            it.critical
+                && matches!(it.parsed_extension(), ParsedExtension::UnsupportedExtension { .. })
+        });
+        if let Some(odd) = odd {
+            return Err(format!("has a critical extension that is not known here: {}", odd.oid));
+        }
+        let name = Name::of(read.subject()).ok_or("has a subject that is no text")?;
+        // Without a word on its uses a key may be used for all.
+        let usage = read.key_usage().map_err(|_| "has uses of its key that are none")?;
+        let may_sign = usage.is_none_or(|it| it.value.key_cert_sign());
         let time = |seconds: i64| {
             let since = Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
             SystemTime::UNIX_EPOCH + since
@@ -66,15 +81,20 @@ impl Certificate {
             read.subject().to_string(),
             time(read.validity().not_before.timestamp()),
             time(read.validity().not_after.timestamp()),
-            read.is_ca(),
+            read.is_ca() && may_sign,
         );
         let (subject, not_before, not_after, is_authority) = facts;
-        Ok(Self { der, subject, not_before, not_after, is_authority })
+        Ok(Self { der, subject, name, not_before, not_after, is_authority })
     }
 
     /// Whom it is for, such as `CN=/talker`.
     pub fn subject(&self) -> &str {
         &self.subject
+    }
+
+    /// The same by its parts.
+    pub(crate) fn name(&self) -> &Name {
+        &self.name
     }
 
     /// From when to when it counts.
@@ -99,7 +119,7 @@ impl Certificate {
     /// Why not.
     pub fn is_issued_by(&self, authority: &Self) -> Result<(), String> {
         if !authority.is_authority {
-            return Err(format!("{} may issue no certificates", authority.subject));
+            return Err(format!("names {}, who may issue no certificates", authority.subject));
         }
         let is_named = self.read(|own| {
             let issuer = own.issuer().as_raw().to_vec();
@@ -108,12 +128,31 @@ impl Certificate {
         if is_named.flatten() != Some(true) {
             return Err(format!("is not issued by {}", authority.subject));
         }
+        let algorithm = self.read(|it| it.signature_algorithm.algorithm.to_id_string());
+        if !algorithm.is_some_and(|it| SIGNATURES.contains(&&*it)) {
+            return Err(format!(
+                "is signed by an algorithm that is not trusted; allowed: {SIGNATURES_NAMED}"
+            ));
+        }
         let is_signed = self
             .read(|own| authority.read(|it| own.verify_signature(Some(it.public_key())).is_ok()));
         match is_signed.flatten() {
             Some(true) => Ok(()),
             _ => Err(format!("is not signed by {}, whom it names", authority.subject)),
         }
+    }
+
+    /// Whether it is an authority that vouches for itself, from which trust may begin.
+    ///
+    /// # Errors
+    ///
+    /// Why not.
+    pub(crate) fn is_anchor(&self) -> Result<(), String> {
+        if !self.is_authority {
+            return Err("is of no authority: its holder may issue no certificates".to_owned());
+        }
+        self.is_issued_by(self)
+            .map_err(|why| format!("is of no authority that vouches for itself: it {why}"))
     }
 
     /// Whether it counts at a time.
@@ -159,6 +198,17 @@ impl Certificate {
     }
 }
 
+/// What authorities sign with: ECDSA and RSA with SHA-2, Ed25519.
+const SIGNATURES: [&str; 7] = [
+    "1.2.840.10045.4.3.2",
+    "1.2.840.10045.4.3.3",
+    "1.2.840.10045.4.3.4",
+    "1.2.840.113549.1.1.11",
+    "1.2.840.113549.1.1.12",
+    "1.2.840.113549.1.1.13",
+    "1.3.101.112",
+];
+const SIGNATURES_NAMED: &str = "ECDSA or RSA with SHA-256, SHA-384 or SHA-512, Ed25519";
 const EC: &str = "1.2.840.10045.2.1";
 const RSA: &str = "1.2.840.113549.1.1.1";
 const P_256: &str = "1.2.840.10045.3.1.7";

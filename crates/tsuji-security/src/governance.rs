@@ -30,7 +30,7 @@ pub enum Protection {
 impl fmt::Display for Protection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::None => "nothing",
+            Self::None => "not protected",
             Self::Sign => "signed",
             Self::Encrypt => "encrypted",
         })
@@ -173,6 +173,7 @@ impl<'a> Reader<'a, '_> {
         names: [&str; N],
     ) -> Option<[Node<'a, 'a>; N]> {
         self.places.attributes(node, &[]);
+        self.at_most_once(node, &names);
         let children = self.places.elements(node);
         for child in children.iter().filter(|it| !names.contains(&it.tag_name().name())) {
             self.places.unknown_element(*child, &names);
@@ -221,7 +222,10 @@ impl<'a> Reader<'a, '_> {
         let metadata = self.word(metadata, "a kind of protection", &KINDS);
         let data = self.word(data, "a kind of protection of data", &BASIC);
         Some(TopicRule {
-            topics: Pattern::new(self.text(topics)),
+            topics: {
+                let text = self.some_text(topics);
+                self.pattern(topics, text)
+            },
             protects_discovery: switches[0]?,
             protects_liveliness: switches[1]?,
             checks_subscribing: switches[2]?,
@@ -294,6 +298,8 @@ mod tests {
             (document("", "STRONG", ""), "\"STRONG\" is not a kind of protection; allowed: NONE, SIGN, ENCRYPT, SIGN_WITH_ORIGIN_AUTHENTICATION, ENCRYPT_WITH_ORIGIN_AUTHENTICATION"),
             (document("", "NONE", &topic("*", "maybe", "NONE", "NONE")), "\"maybe\" is not true or false; allowed: true, false, 1, 0, TRUE, FALSE"),
             (document("", "NONE", &topic("*", "true", "NONE", "SIGN_WITH_ORIGIN_AUTHENTICATION")), "is not a kind of protection of data; allowed: NONE, SIGN, ENCRYPT"),
+            (document("", "NONE", &topic("*</topic_expression><topic_expression>rt/a", "true", "NONE", "NONE")), "\"topic_expression\" stands here twice"),
+            (document("", "NONE", &topic("<!-- all -->*", "true", "NONE", "NONE")), "\"topic_expression\" has a comment in its text"),
             (document("", "NONE", "<topic_rule/>"), "\"topic_rule\" lacks the element \"topic_expression\""),
             ("<dds><domain_access_rules><domain_rule><domain/></domain_rule></domain_access_rules></dds>".to_owned(), "\"domain\" is not an element here"),
         ] {

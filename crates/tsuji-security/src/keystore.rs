@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt;
 use std::fs;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -53,7 +54,16 @@ impl Enclave {
     ///
     /// The first file that is missing, unreadable, forged, expired or of something else, and why.
     pub fn read(keystore: &Path, name: &str, now: SystemTime) -> Result<Self, Refused> {
-        let folder = keystore.join("enclaves").join(name.trim_start_matches('/'));
+        let parts = name.strip_prefix('/').unwrap_or(name);
+        let folder = keystore.join("enclaves");
+        let is_part = |it: &str| !matches!(it, "" | "." | "..") && !it.contains(char::is_control);
+        if !parts.is_empty() && !parts.split('/').all(is_part) {
+            let why = format!(
+                "{name:?} is no name of an enclave; allowed: such as /talker or /robot/talker"
+            );
+            return Err(Refused { path: folder, why });
+        }
+        let folder = if parts.is_empty() { folder } else { folder.join(parts) };
         if !folder.is_dir() {
             let there = enclaves(keystore);
             let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
@@ -64,16 +74,28 @@ impl Enclave {
             let path = folder.join(file);
             move |why: String| Refused { path, why }
         };
-        let read = |file: &str| {
-            fs::read(folder.join(file)).map_err(|error| refused(file)(error.to_string()))
-        };
+        let read = |file: &str| read_file(&folder.join(file)).map_err(refused(file));
         let certificate = |file: &str| {
             let read = Certificate::from_pem(&read(file)?).map_err(refused(file))?;
             read.is_valid_at(now).map_err(refused(file))?;
             Ok(read)
         };
-        let identity_ca = certificate(IDENTITY_CA)?;
-        let permissions_ca = certificate(PERMISSIONS_CA)?;
+        let authority = |file: &str| {
+            let read = certificate(file)?;
+            read.is_anchor().map_err(refused(file))?;
+            // What the keystore has for all is what counts, where it has it.
+            let public = keystore.join("public").join(file);
+            if public.exists() {
+                let shared = read_file(&public).and_then(|it| Certificate::from_pem(&it));
+                let shared = shared.map_err(|why| Refused { path: public.clone(), why })?;
+                if shared != read {
+                    return Err(refused(file)(format!("is not {}", public.display())));
+                }
+            }
+            Ok(read)
+        };
+        let identity_ca = authority(IDENTITY_CA)?;
+        let permissions_ca = authority(PERMISSIONS_CA)?;
         let own = certificate(CERTIFICATE)?;
         own.is_issued_by(&identity_ca).map_err(refused(CERTIFICATE))?;
         let is_of_key = key_of(&read(KEY)?).map_err(refused(KEY))? == own.key();
@@ -87,7 +109,7 @@ impl Enclave {
         let permissions = Permissions::parse(PERMISSIONS, &document(PERMISSIONS)?);
         let permissions = permissions.map_err(|it| refused(PERMISSIONS)(it.to_string()))?;
         let subject = own.subject();
-        let grant = permissions.grant(subject).cloned();
+        let grant = permissions.grant(&own).cloned();
         let grant =
             grant.ok_or_else(|| refused(PERMISSIONS)(format!("has no grant for {subject}")))?;
         is_within(grant.validity(), now)
@@ -100,7 +122,7 @@ impl Enclave {
             (grant.validity().1, PERMISSIONS.to_owned()),
         ];
         expiries.sort();
-        let name = format!("/{}", name.trim_start_matches('/'));
+        let name = format!("/{parts}");
         Ok(Self { name, certificate: own, governance, grant, expiries, folder })
     }
 
@@ -141,7 +163,7 @@ pub fn enclaves(keystore: &Path) -> Vec<String> {
         let Ok(entries) = fs::read_dir(folder) else { return };
         for entry in entries.flatten().filter(|it| it.file_type().is_ok_and(|it| it.is_dir())) {
             let name = format!("{name}/{}", entry.file_name().to_string_lossy());
-            if entry.path().join(KEY).exists() {
+            if is_enclave(&entry.path()) {
                 found.push(name.clone());
             }
             if depth < DEPTH_MAX {
@@ -149,19 +171,45 @@ pub fn enclaves(keystore: &Path) -> Vec<String> {
             }
         }
     }
+    // Of one that lacks some of its files the others are told of.
+    fn is_enclave(folder: &Path) -> bool {
+        [CERTIFICATE, KEY, PERMISSIONS].iter().any(|it| folder.join(it).exists())
+    }
     let mut found = Vec::new();
+    if is_enclave(&keystore.join("enclaves")) {
+        found.push("/".to_owned());
+    }
     look(&keystore.join("enclaves"), "", 0, &mut found);
     found.sort();
     found
 }
+
+/// What is in a file, which is one and no more than so long.
+fn read_file(path: &Path) -> Result<Vec<u8>, String> {
+    let told = |error: io::Error| error.to_string();
+    // A pipe would be waited for.
+    if !fs::metadata(path).map_err(told)?.is_file() {
+        return Err("is no file".to_owned());
+    }
+    let mut bytes = Vec::new();
+    let file = fs::File::open(path).map_err(told)?;
+    file.take(FILE_MAX + 1).read_to_end(&mut bytes).map_err(told)?;
+    if FILE_MAX < bytes.len() as u64 {
+        return Err(format!("is longer than {FILE_MAX} bytes"));
+    }
+    Ok(bytes)
+}
+
+/// Far more than documents have.
+const FILE_MAX: u64 = 4 << 20;
 
 /// The public half of a key, as certificates have it.
 fn key_of(pem: &[u8]) -> Result<Vec<u8>, String> {
     let (_, pem) = parse_x509_pem(pem).map_err(|_| "is no PEM file".to_owned())?;
     if pem.label != "PRIVATE KEY" {
         return Err(format!(
-            "holds a {}; allowed: a PRIVATE KEY, in PKCS #8 and in clear",
-            pem.label.to_lowercase()
+            "holds {:?}; allowed: a PRIVATE KEY, in PKCS #8 and in clear, as `openssl pkcs8 -topk8 -nocrypt` writes it",
+            pem.label
         ));
     }
     let random = ring::rand::SystemRandom::new();

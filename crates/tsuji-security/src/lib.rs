@@ -13,6 +13,7 @@ pub use governance::{DomainRule, Governance, Protected, Protection, TopicRule};
 mod keystore;
 pub use keystore::{Enclave, Refused, enclaves};
 
+mod name;
 mod pattern;
 pub use pattern::Pattern;
 

@@ -5,6 +5,8 @@ use std::time::SystemTime;
 
 use tsuji_xml::{Kind, Node, XmlErrors, name_offset};
 
+use crate::certificate::Certificate;
+use crate::name::Name;
 use crate::pattern::Pattern;
 use crate::reader::{Domains, Reader, kind};
 
@@ -20,7 +22,7 @@ pub struct Permissions {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Grant {
     name: String,
-    subject: String,
+    subject: Name,
     not_before: SystemTime,
     not_after: SystemTime,
     rules: Vec<Rule>,
@@ -82,9 +84,13 @@ impl Permissions {
         tsuji_xml::read(&KIND, file, bytes, |root, places| Reader { places }.permissions(root))
     }
 
-    /// The grant of a subject, such as `CN=/talker`.
-    pub fn grant(&self, subject: &str) -> Option<&Grant> {
-        self.grants.iter().find(|it| is_same_name(&it.subject, subject))
+    /// The grant of whom a certificate is for, the first there is.
+    pub fn grant(&self, certificate: &Certificate) -> Option<&Grant> {
+        self.grant_of(certificate.name())
+    }
+
+    fn grant_of(&self, subject: &Name) -> Option<&Grant> {
+        self.grants.iter().find(|it| it.subject.is_same(subject))
     }
 }
 
@@ -97,6 +103,23 @@ impl Grant {
     /// From when to when it counts.
     pub fn validity(&self) -> (SystemTime, SystemTime) {
         (self.not_before, self.not_after)
+    }
+
+    /// Whether a domain may be joined at all, as governance may ask.
+    pub fn may_join(&self, domain: u32) -> Answer {
+        let name = &self.name;
+        let rule = self.rules.iter().find(|it| it.allows && it.domains.have(domain));
+        let because = match rule {
+            Some(rule) => format!("allow_rule in line {} of grant {name:?}", rule.line),
+            None => {
+                let default = if self.allows_the_rest { "ALLOW" } else { "DENY" };
+                let line = self.default_line;
+                format!(
+                    "no allow_rule of grant {name:?} is about domain {domain}; its default in line {line} is {default}"
+                )
+            }
+        };
+        Answer { is_allowed: rule.is_some() || self.allows_the_rest, because }
     }
 
     /// Whether this may be done in a domain with a topic as DDS names it, such as `rt/chatter`, in no partition.
@@ -132,18 +155,6 @@ impl Criterion {
     }
 }
 
-/// Whether two names of X.509 are one. Who writes them begins with either end, and with or without blanks.
-fn is_same_name(one: &str, other: &str) -> bool {
-    let parts =
-        |name: &str| -> Vec<String> { name.split(',').map(|it| it.trim().to_owned()).collect() };
-    let (one, mut other) = (parts(one), parts(other));
-    if one == other {
-        return true;
-    }
-    other.reverse();
-    one == other
-}
-
 const ALLOW_OR_DENY: [(&str, bool); 2] = [("ALLOW", true), ("DENY", false)];
 
 impl<'a> Reader<'a, '_> {
@@ -168,11 +179,12 @@ impl<'a> Reader<'a, '_> {
     fn grant(&mut self, node: Node<'a, 'a>) -> Option<Grant> {
         self.places.attributes(node, &["name"]);
         let name = self.places.required(node, "name")?.value().to_owned();
+        self.at_most_once(node, &["subject_name", "validity", "default"]);
         let (mut subject, mut validity, mut default) = (None, None, None);
         let mut rules = Vec::new();
         for child in self.places.elements(node) {
             match child.tag_name().name() {
-                "subject_name" => subject = Some(self.text(child).to_owned()),
+                "subject_name" => subject = Some(self.subject(child)),
                 "validity" => validity = Some(self.validity(child)),
                 "allow_rule" => rules.push(self.rule(child, true)),
                 "deny_rule" => rules.push(self.rule(child, false)),
@@ -196,7 +208,7 @@ impl<'a> Reader<'a, '_> {
         let ((not_before, not_after), (allows_the_rest, default_line)) = (validity??, default?);
         Some(Grant {
             name,
-            subject: subject?,
+            subject: subject??,
             not_before,
             not_after,
             rules,
@@ -205,8 +217,19 @@ impl<'a> Reader<'a, '_> {
         })
     }
 
+    fn subject(&mut self, node: Node<'a, 'a>) -> Option<Name> {
+        let text = self.some_text(node);
+        let name = Name::parse(text);
+        if name.is_none() {
+            let problem = "is no name of X.509, such as CN=/talker".to_owned();
+            self.places.error(name_offset(node), text, problem, &[]);
+        }
+        name
+    }
+
     fn validity(&mut self, node: Node<'a, 'a>) -> Option<(SystemTime, SystemTime)> {
         self.places.attributes(node, &[]);
+        self.at_most_once(node, &["not_before", "not_after"]);
         let (mut first, mut last) = (None, None);
         for child in self.places.elements(node) {
             match child.tag_name().name() {
@@ -229,6 +252,7 @@ impl<'a> Reader<'a, '_> {
             criteria: Vec::new(),
             line: self.line(node),
         };
+        self.at_most_once(node, &["domains"]);
         let mut has_domains = false;
         for child in self.places.elements(node) {
             match child.tag_name().name() {
@@ -279,6 +303,10 @@ mod tests {
 
     use super::*;
 
+    fn name(text: &str) -> Name {
+        Name::parse(text).unwrap()
+    }
+
     const TALKER: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 <dds xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:noNamespaceSchemaLocation="http://www.omg.org/spec/DDS-SECURITY/20170901/omg_shared_ca_permissions.xsd">
   <permissions>
@@ -318,9 +346,9 @@ mod tests {
     #[test]
     fn the_first_rule_that_names_a_topic_counts() {
         let permissions = read(TALKER);
-        let grant = permissions.grant("CN=/talker").unwrap();
+        let grant = permissions.grant_of(&name("CN=/talker")).unwrap();
         assert_eq!(grant.name(), "/talker");
-        assert!(permissions.grant("CN=/listener").is_none());
+        assert!(permissions.grant_of(&name("CN=/listener")).is_none());
         let (first, last) = grant.validity();
         assert_eq!(last.duration_since(first).unwrap(), Duration::from_secs(3652 * 86_400));
         for (deed, domain, topic, is_allowed, because) in [
@@ -386,22 +414,14 @@ mod tests {
                 Answer { is_allowed, because: because.to_owned() }
             );
         }
+        assert!(grant.may_join(0).is_allowed && grant.may_join(42).is_allowed);
+        let not = grant.may_join(77);
+        assert!(
+            !not.is_allowed && not.because.ends_with("domain 77; its default in line 28 is DENY")
+        );
         let open = read(&TALKER.replace("DENY", "ALLOW"));
-        let answer = open.grant("CN=/talker").unwrap().may(Deed::Subscribe, 0, "rt/x");
+        let answer = open.grant_of(&name("CN=/talker")).unwrap().may(Deed::Subscribe, 0, "rt/x");
         assert!(answer.is_allowed && answer.because.ends_with("is ALLOW"));
-    }
-
-    #[test]
-    fn names_of_subjects_are_one_however_they_are_written() {
-        for (one, other, is_one) in [
-            ("CN=/a", "CN=/a", true),
-            ("C=US,O=Acme,CN=/a", "CN=/a, O=Acme, C=US", true),
-            ("CN=/a", "CN=/b", false),
-            ("CN=/a", "CN=/a,O=Acme", false),
-            ("CN=/a", "cn=/a", false),
-        ] {
-            assert_eq!(is_same_name(one, other), is_one, "{one} {other}");
-        }
     }
 
     #[test]
@@ -445,6 +465,47 @@ mod tests {
                 "<dds><permissions><grant/></permissions></dds>".to_owned(),
                 "\"grant\" lacks the attribute \"name\"",
             ),
+            // What a reader would leave out could be what denies.
+            (
+                rule("<domains><id>1</id></domains><domains><id>2</id></domains>"),
+                "\"domains\" stands here twice",
+            ),
+            (
+                rule("<domains/><publish><topics><topic><!-- c -->rt/a</topic></topics></publish>"),
+                "\"topic\" has a comment in its text",
+            ),
+            (
+                rule("<domains/><publish><topics><topic>rt/<?x y?>a</topic></topics></publish>"),
+                "\"topic\" has a comment in its text",
+            ),
+            (
+                rule("<domains/><publish><topics><topic> </topic></topics></publish>"),
+                "\"topic\" is empty",
+            ),
+            (
+                rule(
+                    "<domains/><publish><topics><topic>rt/cam[[:digit:]]</topic></topics></publish>",
+                ),
+                "has [[, of which implementations of DDS Security differ",
+            ),
+            (
+                rule("<domains/><publish><topics><topic>rt/cam[1</topic></topics></publish>"),
+                "has a `[` without a `]`",
+            ),
+            (rule("<domains><id_range/></domains>"), "\"id_range\" lacks the element \"min\""),
+            (
+                rule("<domains><id_range><min>9</min><max>3</max></id_range></domains>"),
+                "ends at 3, before it begins at 9",
+            ),
+            (
+                grant("<default>DENY</default><default>ALLOW</default>"),
+                "\"default\" stands here twice",
+            ),
+            (
+                grant("<subject_name>CN=a</subject_name><subject_name>CN=b</subject_name>"),
+                "\"subject_name\" stands here twice",
+            ),
+            (grant("<subject_name>talker</subject_name>"), "\"talker\" is no name of X.509"),
             (
                 "<dds><domain_access_rules/></dds>".to_owned(),
                 "\"domain_access_rules\" is not an element here; allowed: permissions",

@@ -45,7 +45,44 @@ impl<'a> Reader<'a, '_> {
             let problem = format!("has no place inside {:?}", node.tag_name().name());
             self.places.error(name_offset(child), child.tag_name().name(), problem, &[]);
         }
+        // Else the text would end at it.
+        if node.children().any(|it| it.is_comment() || it.is_pi()) {
+            let name = node.tag_name().name();
+            self.places.error(name_offset(node), name, "has a comment in its text".to_owned(), &[]);
+        }
         node.text().unwrap_or_default().trim()
+    }
+
+    /// The same where there is to be some.
+    pub(crate) fn some_text(&mut self, node: Node<'a, 'a>) -> &'a str {
+        let text = self.text(node);
+        if text.is_empty() {
+            let name = node.tag_name().name();
+            self.places.error(name_offset(node), name, "is empty".to_owned(), &[]);
+        }
+        text
+    }
+
+    /// Notes those of these names that stand in `node` more than once: what reads them would take one of them.
+    pub(crate) fn at_most_once(&mut self, node: Node<'a, 'a>, names: &[&str]) {
+        for name in names {
+            let is_it = |it: &Node<'a, 'a>| it.is_element() && it.tag_name().name() == *name;
+            for again in node.children().filter(is_it).skip(1) {
+                self.places.error(name_offset(again), name, "stands here twice".to_owned(), &[]);
+            }
+        }
+    }
+
+    /// A pattern that means one thing to all who read it.
+    pub(crate) fn pattern(&mut self, node: Node<'a, 'a>, text: &str) -> Pattern {
+        let odd = ["\\", "[^", "[[", "[]", "[!]"].into_iter().find(|it| text.contains(it));
+        let is_open = text.rfind('[').is_some_and(|at| !text[at..].contains(']'));
+        if odd.is_some() || is_open {
+            let what = odd.unwrap_or("a `[` without a `]`");
+            let problem = format!("has {what}, of which implementations of DDS Security differ");
+            self.places.error(name_offset(node), text, problem, &[]);
+        }
+        Pattern::new(text)
     }
 
     /// A text that is one of some words, and what these mean.
@@ -85,13 +122,22 @@ impl<'a> Reader<'a, '_> {
                 "id" => domains.extend(self.domain(child).map(|id| (id, id))),
                 "id_range" => {
                     self.places.attributes(child, &[]);
+                    self.at_most_once(child, &["min", "max"]);
                     let (mut first, mut last) = (0, u32::MAX);
-                    for end in self.places.elements(child) {
+                    let ends = self.places.elements(child);
+                    if ends.is_empty() {
+                        self.lacks(child, "min");
+                    }
+                    for end in ends {
                         match end.tag_name().name() {
                             "min" => first = self.domain(end).unwrap_or_default(),
                             "max" => last = self.domain(end).unwrap_or_default(),
                             _ => self.places.unknown_element(end, &["min", "max"]),
                         }
+                    }
+                    if last < first {
+                        let problem = format!("ends at {last}, before it begins at {first}");
+                        self.places.error(name_offset(child), "id_range", problem, &[]);
                     }
                     domains.push((first, last));
                 }
@@ -117,7 +163,10 @@ impl<'a> Reader<'a, '_> {
         let mut patterns = Vec::new();
         for child in self.places.elements(node) {
             if child.tag_name().name() == name {
-                patterns.push(Pattern::new(self.text(child)));
+                // The partition of those that have none has no name.
+                let text =
+                    if name == "partition" { self.text(child) } else { self.some_text(child) };
+                patterns.push(self.pattern(child, text));
             } else {
                 self.places.unknown_element(child, &[name]);
             }

@@ -132,12 +132,12 @@ fn a_file_that_is_missing_empty_or_of_something_else_is_named() {
     }
     let copy = Copy::new("swapped");
     copy.take("cert.pem", "sros2/enclaves/talker_listener/talker/key.pem");
-    copy.is_refused("cert.pem", "holds a private key, and no CERTIFICATE");
+    copy.is_refused("cert.pem", "holds \"PRIVATE KEY\", and no CERTIFICATE");
     copy.take("cert.pem", "sros2/enclaves/talker_listener/talker/cert.pem");
     copy.take("key.pem", "sros2/enclaves/talker_listener/talker/cert.pem");
     copy.is_refused(
         "key.pem",
-        "holds a certificate; allowed: a PRIVATE KEY, in PKCS #8 and in clear",
+        "holds \"CERTIFICATE\"; allowed: a PRIVATE KEY, in PKCS #8 and in clear, as `openssl pkcs8 -topk8 -nocrypt` writes it",
     );
     let Err(Refused { why, .. }) = Enclave::read(&sros2(), "/nobody", at(2028)) else { panic!() };
     assert_eq!(
@@ -171,10 +171,64 @@ fn what_was_changed_or_is_of_another_is_found_out() {
     copy.take("identity_ca.cert.pem", "openssl/enclaves/robot/identity_ca.cert.pem");
     copy.is_refused("cert.pem", "is not issued by C=JP, O=Acme, CN=Identity");
     copy.take("identity_ca.cert.pem", "sros2/enclaves/talker_listener/listener/cert.pem");
-    copy.is_refused("cert.pem", "CN=/talker_listener/listener may issue no certificates");
+    copy.is_refused(
+        "identity_ca.cert.pem",
+        "is of no authority: its holder may issue no certificates",
+    );
     let copy = Copy::new("forged-permissions");
     copy.take("permissions_ca.cert.pem", "other_sros2_ca.pem");
     copy.is_refused("governance.p7s", "is not signed by CN=sros2CA, or was changed since");
+}
+
+/// Whoever may sign permissions may do all.
+#[test]
+fn an_enclave_is_no_authority_of_its_own() {
+    let copy = Copy::new("own-authority");
+    copy.take("permissions_ca.cert.pem", "sros2/enclaves/talker_listener/talker/cert.pem");
+    let why = "is of no authority: its holder may issue no certificates";
+    copy.is_refused("permissions_ca.cert.pem", why);
+
+    let copy = Copy::new("public");
+    let public = copy.0.join("public");
+    fs::create_dir_all(&public).unwrap();
+    fs::copy(copy.file("identity_ca.cert.pem"), public.join("identity_ca.cert.pem")).unwrap();
+    assert!(Enclave::read(&copy.0, TALKER, at(2028)).is_ok());
+    let other = Path::new(DATA).join("other_sros2_ca.pem");
+    fs::copy(other, public.join("permissions_ca.cert.pem")).unwrap();
+    let why = format!("is not {}", public.join("permissions_ca.cert.pem").display());
+    copy.is_refused("permissions_ca.cert.pem", &why);
+}
+
+#[test]
+fn what_is_no_file_or_too_long_is_not_waited_for() {
+    for file in FILES {
+        let copy = Copy::new(&format!("no-file-{file}"));
+        fs::remove_file(copy.file(file)).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(copy.file(file)).status().unwrap();
+        assert!(made.success());
+        copy.is_refused(file, "is no file");
+        fs::remove_file(copy.file(file)).unwrap();
+        fs::create_dir(copy.file(file)).unwrap();
+        copy.is_refused(file, "is no file");
+        fs::remove_dir(copy.file(file)).unwrap();
+        fs::File::create(copy.file(file)).unwrap().set_len(3 << 30).unwrap();
+        copy.is_refused(file, "is longer than 4194304 bytes");
+    }
+}
+
+#[test]
+fn enclaves_that_lack_a_file_are_listed_and_names_lead_nowhere_else() {
+    let copy = Copy::new("listed");
+    fs::remove_file(copy.file("key.pem")).unwrap();
+    assert_eq!(enclaves(&copy.0), [TALKER]);
+    fs::write(copy.0.join("enclaves/key.pem"), "").unwrap();
+    assert_eq!(enclaves(&copy.0), ["/", TALKER]);
+    for name in ["/../enclaves/a", "..", "/a/./b", "//a", "/a/", "/a\nb"] {
+        let refused = Enclave::read(&copy.0, name, at(2028)).unwrap_err();
+        assert!(refused.why.contains("is no name of an enclave"), "{name}: {refused}");
+    }
+    let root = Enclave::read(&copy.0, "/", at(2028)).unwrap_err();
+    assert!(root.path.ends_with("enclaves/identity_ca.cert.pem"), "{root}");
 }
 
 #[test]

@@ -63,8 +63,8 @@ fn what_is_spoilt_is_refused_with_its_file_and_what_others_may_read_is_warned_of
     assert!(checked.out.contains("/talker_listener/listener  refused"), "{}", checked.out);
     assert_eq!(
         checked.err,
-        "sros2/enclaves/talker_listener/listener/key.pem: is not the key of cert.pem\n\
-         WARNING: sros2/enclaves/talker_listener/talker/key.pem: others may read this key (mode 644); chmod 600 it\n\
+        "WARNING: sros2/enclaves/talker_listener/talker/key.pem: others may read this key (mode 644); chmod 600 it\n\
+         sros2/enclaves/talker_listener/listener/key.pem: is not the key of cert.pem\n\
          error: 1 enclave is not whole\n"
     );
     let checked = world.run(&[&words[..], &["--json"]].concat());
@@ -75,9 +75,18 @@ fn what_is_spoilt_is_refused_with_its_file_and_what_others_may_read_is_warned_of
     assert_eq!(json[0]["why"], "is not the key of cert.pem");
     assert_eq!(json[1]["is_whole"], true);
 
+    // The enclave of another under a name of its own.
+    fs::rename(folder.join("talker"), folder.join("thief")).unwrap();
+    let checked = world.run(&[&words[..], &["talker_listener/thief"]].concat());
+    assert_eq!(checked.code, Some(0));
+    assert!(checked.out.contains("/talker_listener/thief  good"), "{}", checked.out);
+    let warned =
+        "WARNING: /talker_listener/thief: its certificate is that of CN=/talker_listener/talker";
+    assert!(checked.err.contains(warned), "{}", checked.err);
+
     let checked = world.run(&[&words[..], &["/nobody"]].concat());
     assert_eq!(checked.code, Some(1));
-    let why = "there is no enclave \"/nobody\"; in this keystore: /talker";
+    let why = "there is no enclave \"/nobody\"; in this keystore: /talker_listener/listener";
     assert!(checked.err.contains(why), "{}", checked.err);
 }
 
@@ -108,6 +117,7 @@ fn what_an_enclave_may_do_is_explained_by_the_rule() {
     assert_eq!(
         explain("publish /chatter").good(),
         "/talker_listener/talker may publish /chatter in domain 0: allowed\n\
+         join domain 0: allowed\n  allow_rule in line 9 of grant \"/talker_listener/talker\"\n\
          publish rt/chatter: allowed; samples: encrypted\n  \
          allow_rule in line 9 of grant \"/talker_listener/talker\", publish in line 13\n"
     );
@@ -118,11 +128,11 @@ fn what_an_enclave_may_do_is_explained_by_the_rule() {
     assert_eq!(elsewhere.code, Some(1));
     assert_eq!(elsewhere.out.matches("governance has no rule for domain 3").count(), 2);
 
-    // A service takes two topics, an action eight; all of them are to be allowed.
+    // A service takes two topics, an action eight; all of them are to be allowed, and to join the domain.
     for (deed, parts, is_allowed) in [
-        ("call /talker/get_parameters", 2, true),
-        ("serve /talker/get_parameters", 2, true),
-        ("execute /reach", 8, false),
+        ("call /talker/get_parameters", 3, true),
+        ("serve /talker/get_parameters", 3, true),
+        ("execute /reach", 9, false),
     ] {
         let explained = explain(&format!("{deed} --json"));
         assert_eq!(explained.code, Some(i32::from(!is_allowed)), "{deed}: {}", explained.out);
