@@ -55,8 +55,8 @@ fn what_is_whole_is_good_until_a_date() {
 fn what_is_spoilt_is_refused_with_its_file_and_what_others_may_read_is_warned_of() {
     let world = World::new();
     let folder = keystore(&world, "sros2").join("enclaves/talker_listener");
-    fs::set_permissions(folder.join("talker/key.pem"), fs::Permissions::from_mode(0o644)).unwrap();
     fs::copy(folder.join("talker/key.pem"), folder.join("listener/key.pem")).unwrap();
+    fs::set_permissions(folder.join("talker/key.pem"), fs::Permissions::from_mode(0o644)).unwrap();
     let words = ["security", "check", "--keystore", "sros2"];
     let checked = world.run(&words);
     assert_eq!(checked.code, Some(1));
