@@ -3,7 +3,7 @@
 use crate::failure::Usage;
 
 /// What follows the name of such a command, which is not looked at.
-#[derive(Debug, Default, clap::Args)]
+#[derive(Debug, clap::Args)]
 pub(crate) struct Words {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
     words: Vec<String>,
@@ -47,8 +47,9 @@ const PLACES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Refuses a command with exit code 2. Of one with verbs all of `ros2`'s are meant where the table names none.
-pub(crate) fn refuse(command: &str, _: &Words) -> anyhow::Result<()> {
+/// Refuses a command, such as `daemon` or `pkg create`, with exit code 2. Where the table has nothing for its verb, it is what is said
+/// of all verbs.
+pub(crate) fn refuse(command: &str) -> anyhow::Result<()> {
     let of = |name: &str| PLACES.iter().find(|(it, _)| *it == name).map(|(_, place)| *place);
     let without_verb = || command.split_once(' ').and_then(|(name, _)| of(name));
     let place = of(command).or_else(without_verb).unwrap_or_default();

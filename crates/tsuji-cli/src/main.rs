@@ -304,13 +304,13 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
         Command::Run(args) => packages::run_program(args, globals),
         Command::Pkg(command) => packages::run(command, &mut out),
         Command::Multicast(command) => multicast::run(command, &mut out),
-        Command::Daemon(words) => elsewhere::refuse("daemon", words),
-        Command::Test(words) => elsewhere::refuse("test", words),
-        Command::Extensions(words) => elsewhere::refuse("extensions", words),
-        Command::ExtensionPoints(words) => elsewhere::refuse("extension_points", words),
-        Command::Plugin(words) => elsewhere::refuse("plugin", words),
-        Command::Trace(words) => elsewhere::refuse("trace", words),
-        Command::Control(words) => elsewhere::refuse("control", words),
+        Command::Daemon(_) => elsewhere::refuse("daemon"),
+        Command::Test(_) => elsewhere::refuse("test"),
+        Command::Extensions(_) => elsewhere::refuse("extensions"),
+        Command::ExtensionPoints(_) => elsewhere::refuse("extension_points"),
+        Command::Plugin(_) => elsewhere::refuse("plugin"),
+        Command::Trace(_) => elsewhere::refuse("trace"),
+        Command::Control(_) => elsewhere::refuse("control"),
     };
     // What was found before an error is still worth reading.
     let flushed = std::io::Write::flush(&mut out);

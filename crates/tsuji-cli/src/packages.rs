@@ -119,7 +119,7 @@ pub(crate) fn run(command: &Command, out: &mut Output) -> anyhow::Result<()> {
             Ok(out.line(shown.display())?)
         }
         Command::Xml(args) => xml(args, out),
-        Command::Create(words) => crate::elsewhere::refuse("pkg create", words),
+        Command::Create(_) => crate::elsewhere::refuse("pkg create"),
     }
 }
 

@@ -131,7 +131,7 @@ pub(crate) fn run(command: &Command, globals: &Globals, out: &mut Output) -> any
         Command::Explain(args) => explain(args, globals, out),
         Command::Other(words) => {
             let verb = words.first().map_or("", String::as_str);
-            elsewhere::refuse(&format!("security {verb}"), &elsewhere::Words::default())
+            elsewhere::refuse(&format!("security {verb}"))
         }
     }
 }
