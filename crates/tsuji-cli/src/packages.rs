@@ -197,12 +197,19 @@ fn xml(args: &Xml, out: &mut Output) -> anyhow::Result<()> {
     let found =
         tsuji_xml::read(&MANIFEST, &path.display().to_string(), text.as_bytes(), |root, _| {
             let named = root.children().filter(|it| it.tag_name().name() == tag);
-            named.map(|it| it.text().unwrap_or("None").to_owned()).collect::<Vec<_>>()
+            named.map(text_of).collect::<Vec<_>>()
         })?;
     if found.is_empty() {
         anyhow::bail!("XML tag not found: {} has no element '{tag}'", path.display());
     }
     Ok(found.iter().try_for_each(|it| out.lines(it))?)
+}
+
+/// The text before the first element inside, as Python's ElementTree has it: comments divide nothing.
+fn text_of(node: tsuji_xml::Node<'_, '_>) -> String {
+    let before = node.children().take_while(|it| !it.is_element());
+    let text: String = before.filter_map(|it| it.text().filter(|_| it.is_text())).collect();
+    if text.is_empty() { "None".to_owned() } else { text }
 }
 
 fn share(prefix: &Path, package: &str) -> PathBuf {

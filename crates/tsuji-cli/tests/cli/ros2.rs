@@ -236,7 +236,7 @@ fn packages_that_are_installed() {
     world.write(&format!("over/{index}/arm"), "");
     world.write(&format!("under/{index}/arm"), "");
     world.write(&format!("under/{index}/eye"), "");
-    world.write("over/share/arm/package.xml", "<package format=\"3\"><name>arm</name><version>1.2.3</version><depend>a</depend><depend>b</depend></package>\n");
+    world.write("over/share/arm/package.xml", "<package format=\"3\"><name>arm</name><version>1.2.3</version><depend>a</depend><depend>b</depend><license>Apache-<!-- or later -->2.0</license><author/></package>\n");
     let script = "#!/bin/sh\necho \"$0 $@\"\nexit 7\n";
     world.script("over/lib/arm/grip", script);
     world.script("over/lib/arm/deep/turn", script);
@@ -257,6 +257,9 @@ fn packages_that_are_installed() {
     assert_eq!(run("pkg prefix eye --share").good(), format!("{under}/share/eye\n"));
     assert_eq!(run("pkg xml arm -t version").good(), "1.2.3\n");
     assert_eq!(run("pkg xml arm --tag depend").good(), "a\nb\n");
+    // As ElementTree of Python has it, which `ros2 pkg xml` prints.
+    assert_eq!(run("pkg xml arm --tag license").good(), "Apache-2.0\n");
+    assert_eq!(run("pkg xml arm --tag author").good(), "None\n");
     assert!(run("pkg xml arm").good().contains("<version>1.2.3</version>"));
     assert!(run("pkg xml arm -t licence").bad(1).contains("XML tag not found"));
     assert!(run("pkg xml eye").bad(1).contains("eye/package.xml: No such file"));
