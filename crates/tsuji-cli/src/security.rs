@@ -9,7 +9,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value as Json, json};
 use tsuji_core::names;
 use tsuji_ros::names::DdsTopic;
-use tsuji_security::{Answer, Deed, Enclave, Refused, enclaves};
+use tsuji_security::{Answer, Deed, Enclave, Protection, Refused, enclaves};
 
 use crate::elsewhere;
 use crate::failure::{Told, Usage};
@@ -28,9 +28,11 @@ pub(crate) enum Command {
     )]
     Check(Check),
     /// Say what an enclave may do, and by which rule
-    #[command(after_help = "Exit code 1 if it may not.\n\nExamples:\n  \
+    #[command(
+        after_help = "Nothing of tsuji is protected by a keystore yet. Exit code 1 if it may not.\n\nExamples:\n  \
         tsuji security explain --keystore ~/keystore /talker publish /chatter\n  \
-        tsuji security explain /arm send-goal /reach --domain-id 3")]
+        tsuji security explain /arm send-goal /reach --domain-id 3"
+    )]
     Explain(Explain),
     /// Refused, with what takes its place
     #[command(external_subcommand)]
@@ -63,7 +65,7 @@ pub(crate) struct Explain {
     #[arg(value_name = "ENCLAVE")]
     enclave: String,
     /// What it would do
-    #[arg(value_name = "DEED")]
+    #[arg(value_name = "VERB")]
     deed: What,
     /// The full name of the topic, service or action
     #[arg(value_name = "NAME", value_parser = full_name)]
@@ -237,60 +239,57 @@ fn enclave_json(name: &str, enclave: &Result<Enclave, Refused>) -> Json {
     }
 }
 
+/// One of the things that are to be allowed.
+struct Part {
+    verb: String,
+    /// As DDS names it; none where the domain is to be joined.
+    topic: Option<String>,
+    answer: Answer,
+    /// What protects its samples at least.
+    samples: Option<Protection>,
+}
+
+impl Part {
+    fn json(&self) -> Json {
+        let Answer { is_allowed, because } = &self.answer;
+        let samples = self.samples.map(|it| it.to_string());
+        // To join is about no topic.
+        let topic = self.topic.as_deref();
+        json!({ "verb": self.verb, "topic": topic, "is_allowed": is_allowed, "because": because, "samples": samples })
+    }
+}
+
 fn explain(args: &Explain, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
     let keystore = args.keystore.folder()?;
     let enclave = Enclave::read(&keystore, &args.enclave, SystemTime::now())?;
     let domain = globals.domain()?;
-    let rule = enclave.governance().domain(domain);
-    let mut parts = Vec::new();
-    if rule.is_some_and(|it| it.checks_joining) {
-        let Answer { is_allowed, because } = enclave.grant().may_join(domain);
-        parts.push(("join".to_owned(), format!("domain {domain}"), is_allowed, because, None));
-    }
-    for (deed, topic) in args.deed.topics(&args.name)? {
-        let topic_rule = rule.and_then(|it| it.topic(&topic));
-        let is_checked = topic_rule.is_none_or(|it| match deed {
-            Deed::Publish => it.checks_publishing,
-            Deed::Subscribe => it.checks_subscribing,
-        });
-        let answer = enclave.grant().may(deed, domain, &topic);
-        let (is_allowed, because) = match (rule, topic_rule) {
-            (None, _) => (false, format!("governance has no rule for domain {domain}")),
-            (Some(_), None) => (false, "governance has no rule for this topic".to_owned()),
-            (_, Some(it)) if !is_checked => {
-                (true, format!("governance asks for no permission, in line {}", it.line))
-            }
-            _ => (answer.is_allowed, answer.because),
-        };
-        let protection = rule.zip(topic_rule).map(|(rule, topic)| rule.protection(topic));
-        parts.push((deed.to_string(), topic, is_allowed, because, protection));
-    }
-    let is_allowed = parts.iter().all(|it| it.2);
+    let joins = enclave.may_join(domain).map(|answer| Part {
+        verb: "join".to_owned(),
+        topic: None,
+        answer,
+        samples: None,
+    });
+    let topics = args.deed.topics(&args.name)?.into_iter().map(|(deed, topic)| Part {
+        verb: deed.to_string(),
+        answer: enclave.may(deed, domain, &topic),
+        samples: enclave.protection(domain, &topic),
+        topic: Some(topic),
+    });
+    let parts: Vec<Part> = joins.into_iter().chain(topics).collect();
+    let is_allowed = parts.iter().all(|it| it.answer.is_allowed);
     if args.json {
-        let parts: Vec<Json> = parts
-            .iter()
-            .map(|(deed, topic, is_allowed, because, protection)| {
-                let protection = protection.map(|it| it.to_string());
-                json!({ "deed": deed, "topic": topic, "is_allowed": is_allowed, "because": because, "samples": protection })
-            })
-            .collect();
+        let parts: Vec<Json> = parts.iter().map(Part::json).collect();
         let json = json!({
-            "enclave": enclave.name(), "deed": args.deed.word(), "name": args.name, "domain": domain,
+            "enclave": enclave.name(), "verb": args.deed.word(), "name": args.name, "domain": domain,
             "is_allowed": is_allowed, "parts": parts,
         });
         out.lines(serde_json::to_string_pretty(&json)?)?;
     } else {
+        let paint = out.paint;
         let word = |is_allowed| match is_allowed {
-            true => out.paint.text(Colour::Good, "allowed").to_string(),
-            false => out.paint.text(Colour::Error, "denied").to_string(),
+            true => paint.text(Colour::Good, "allowed").to_string(),
+            false => paint.text(Colour::Error, "denied").to_string(),
         };
-        let lines: Vec<String> = parts
-            .iter()
-            .flat_map(|(deed, topic, is_allowed, because, protection)| {
-                let samples = protection.map_or_else(String::new, |it| format!("; samples: {it}"));
-                [format!("{deed} {topic}: {}{samples}", word(*is_allowed)), format!("  {because}")]
-            })
-            .collect();
         let head = format!(
             "{} may {} {} in domain {domain}: {}",
             enclave.name(),
@@ -299,7 +298,12 @@ fn explain(args: &Explain, globals: &Globals, out: &mut Output) -> anyhow::Resul
             word(is_allowed)
         );
         out.line(head)?;
-        lines.iter().try_for_each(|it| out.line(it))?;
+        for Part { verb, topic, answer, samples } in &parts {
+            let of = topic.clone().unwrap_or_else(|| format!("domain {domain}"));
+            let samples = samples.map_or_else(String::new, |it| format!("; samples: {it}"));
+            out.line(format_args!("{verb} {of}: {}{samples}", word(answer.is_allowed)))?;
+            out.line(format_args!("  {}", answer.because))?;
+        }
     }
     if is_allowed { Ok(()) } else { Err(Told(1).into()) }
 }

@@ -14,6 +14,7 @@ use tsuji::clock::Clock;
 use tsuji::{Context, ErrorKind, Graph, Node, ProcessInfo};
 use tsuji_core::{Policy, Robot};
 use tsuji_platform::signals;
+use tsuji_ros::environment::RosEnvironment;
 
 use crate::output;
 use crate::policy;
@@ -71,14 +72,9 @@ impl Globals {
         if let Some(domain) = self.domain_id {
             return Ok(domain);
         }
-        match env::var("ROS_DOMAIN_ID") {
-            Ok(text) if !text.is_empty() => {
-                let domain = text.parse().ok().filter(|it| *it <= 232);
-                domain
-                    .ok_or_else(|| anyhow::anyhow!("ROS_DOMAIN_ID is {text:?}; allowed: 0 to 232"))
-            }
-            _ => Ok(0),
-        }
+        let said =
+            RosEnvironment::read(|name| env::var(name).ok().filter(|_| name == "ROS_DOMAIN_ID"));
+        Ok(said?.domain)
     }
 
     /// A context under these flags, which SIGINT, SIGTERM and SIGHUP end. It follows the policy file, unless

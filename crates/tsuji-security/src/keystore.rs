@@ -11,7 +11,7 @@ use ring::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair, Rsa
 use x509_parser::pem::parse_x509_pem;
 
 use crate::certificate::{Certificate, is_within};
-use crate::{Governance, Grant, Permissions, signed};
+use crate::{Answer, Deed, Governance, Grant, Permissions, Protection, signed};
 
 /// Why an enclave is not what it should be.
 #[derive(Clone, PartialEq, Eq)]
@@ -149,6 +149,39 @@ impl Enclave {
     /// What it may do.
     pub fn grant(&self) -> &Grant {
         &self.grant
+    }
+
+    /// Whether it may join a domain, where governance asks for permission to.
+    pub fn may_join(&self, domain: u32) -> Option<Answer> {
+        let is_checked = self.governance.domain(domain).is_some_and(|it| it.checks_joining);
+        is_checked.then(|| self.grant.may_join(domain))
+    }
+
+    /// Whether it may do this in a domain with a topic as DDS names it: what governance has no rule for may not be, what it asks no
+    /// permission for anybody may, and the rest is as its grant says.
+    pub fn may(&self, deed: Deed, domain: u32, topic: &str) -> Answer {
+        let denied = |because| Answer { is_allowed: false, because };
+        let Some(of_domain) = self.governance.domain(domain) else {
+            return denied(format!("governance has no rule for domain {domain}"));
+        };
+        let Some(of_topic) = of_domain.topic(topic) else {
+            return denied("governance has no rule for this topic".to_owned());
+        };
+        let is_checked = match deed {
+            Deed::Publish => of_topic.checks_publishing,
+            Deed::Subscribe => of_topic.checks_subscribing,
+        };
+        if is_checked {
+            return self.grant.may(deed, domain, topic);
+        }
+        let because = format!("governance asks for no permission, in line {}", of_topic.line);
+        Answer { is_allowed: true, because }
+    }
+
+    /// The least that protects samples of a topic as DDS names it; none where it may not be.
+    pub fn protection(&self, domain: u32, topic: &str) -> Option<Protection> {
+        let of_domain = self.governance.domain(domain)?;
+        Some(of_domain.protection(of_domain.topic(topic)?))
     }
 
     /// When its files expire, the first first.

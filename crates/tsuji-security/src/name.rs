@@ -1,6 +1,6 @@
 //! Names of X.509, compared part by part.
 
-use x509_parser::x509::X509Name;
+use x509_parser::x509::{RelativeDistinguishedName, X509Name};
 
 /// A name: its parts, each with one attribute or several, which are an OID and a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,11 +9,11 @@ pub(crate) struct Name(Vec<Vec<(String, String)>>);
 impl Name {
     /// That of a certificate; none if a value of it is no text.
     pub(crate) fn of(name: &X509Name<'_>) -> Option<Self> {
-        let part = |part: &x509_parser::x509::RelativeDistinguishedName<'_>| {
+        let part = |part: &RelativeDistinguishedName<'_>| {
             let attributes = part
                 .iter()
                 .map(|it| Some((it.attr_type().to_id_string(), it.as_str().ok()?.to_owned())));
-            sorted(attributes.collect::<Option<Vec<_>>>()?)
+            attributes.collect::<Option<_>>().map(sorted)
         };
         name.iter_rdn().map(part).collect::<Option<_>>().map(Self)
     }
@@ -26,7 +26,7 @@ impl Name {
                 let value = unescaped(value)?;
                 (!value.is_empty()).then(|| (oid(key.trim()), value))
             });
-            sorted(attributes.collect::<Option<Vec<_>>>()?)
+            attributes.collect::<Option<_>>().map(sorted)
         };
         pieces(text, ',')?.into_iter().map(part).collect::<Option<_>>().map(Self)
     }
@@ -37,9 +37,9 @@ impl Name {
     }
 }
 
-fn sorted(mut attributes: Vec<(String, String)>) -> Option<Vec<(String, String)>> {
+fn sorted(mut attributes: Vec<(String, String)>) -> Vec<(String, String)> {
     attributes.sort();
-    Some(attributes)
+    attributes
 }
 
 /// What is between separators that no backslash and no quotes keep.

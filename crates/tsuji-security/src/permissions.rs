@@ -105,6 +105,12 @@ impl Grant {
         (self.not_before, self.not_after)
     }
 
+    /// Words for what it says of the rest.
+    fn default(&self) -> String {
+        let word = if self.allows_the_rest { "ALLOW" } else { "DENY" };
+        format!("its default in line {} is {word}", self.default_line)
+    }
+
     /// Whether a domain may be joined at all, as governance may ask.
     pub fn may_join(&self, domain: u32) -> Answer {
         let name = &self.name;
@@ -112,11 +118,8 @@ impl Grant {
         let because = match rule {
             Some(rule) => format!("allow_rule in line {} of grant {name:?}", rule.line),
             None => {
-                let default = if self.allows_the_rest { "ALLOW" } else { "DENY" };
-                let line = self.default_line;
-                format!(
-                    "no allow_rule of grant {name:?} is about domain {domain}; its default in line {line} is {default}"
-                )
+                let default = self.default();
+                format!("no allow_rule of grant {name:?} is about domain {domain}; {default}")
             }
         };
         Answer { is_allowed: rule.is_some() || self.allows_the_rest, because }
@@ -137,10 +140,9 @@ impl Grant {
                 return Answer { is_allowed: rule.allows, because };
             }
         }
-        let default = if self.allows_the_rest { "ALLOW" } else { "DENY" };
+        let default = self.default();
         let because = format!(
-            "no rule of grant {name:?} is about {deed} {topic} in domain {domain}; its default in line {} is {default}",
-            self.default_line
+            "no rule of grant {name:?} is about {deed} {topic} in domain {domain}; {default}"
         );
         Answer { is_allowed: self.allows_the_rest, because }
     }

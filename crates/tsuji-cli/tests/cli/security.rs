@@ -138,6 +138,9 @@ fn what_an_enclave_may_do_is_explained_by_the_rule() {
         assert_eq!(explained.code, Some(i32::from(!is_allowed)), "{deed}: {}", explained.out);
         let json: Value = serde_json::from_str(&explained.out).unwrap();
         assert_eq!((&json["is_allowed"], &json["domain"]), (&is_allowed.into(), &0.into()));
-        assert_eq!(json["parts"].as_array().unwrap().len(), parts, "{json}");
+        let all = json["parts"].as_array().unwrap();
+        assert_eq!(all.len(), parts, "{json}");
+        assert_eq!((&all[0]["verb"], &all[0]["topic"]), (&"join".into(), &Value::Null));
+        assert!(all[1..].iter().all(|it| it["topic"].is_string()), "{json}");
     }
 }
