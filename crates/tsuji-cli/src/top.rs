@@ -250,7 +250,9 @@ impl Drop for Canvas {
 enum Owner {
     /// Whoever had it before, for good.
     Shell,
-    /// The same for a while, after this process has taken it so many times.
+    /// The same until this process goes on, which is about to be stopped after it has taken it so many times.
+    Away { times: u64 },
+    /// The same for a while: until this process is in the foreground.
     Lent { times: u64 },
     /// This process.
     Taken { times: u64 },
@@ -291,8 +293,11 @@ fn leave() {
 fn give_back(until: Until) {
     let mut owner = owner();
     owner.give_back();
-    if until == Until::Ends {
-        *owner = Owner::Shell;
+    match (until, *owner) {
+        (Until::Ends, _) => *owner = Owner::Shell,
+        // Who draws would take it before the stop comes.
+        (Until::GoesOn, Owner::Lent { times }) => *owner = Owner::Away { times },
+        (Until::GoesOn, _) => {}
     }
 }
 
@@ -300,5 +305,8 @@ fn give_back(until: Until) {
 fn resume() {
     let mut owner = owner();
     owner.give_back();
+    if let Owner::Away { times } = *owner {
+        *owner = Owner::Lent { times };
+    }
     owner.take_again();
 }

@@ -108,6 +108,34 @@ fn the_shell_has_the_terminal_while_it_is_stopped() {
     assert!(states.windows(2).all(|it| it[0] == it[1]), "{shown}");
 }
 
+/// What draws must not take the screen between its giving back and the stop.
+#[test]
+fn the_shell_has_the_terminal_at_each_of_many_stops() {
+    const STOPS: usize = 30;
+    let world = World::new();
+    let _flow = flow(&world, &[]);
+    let script = format!(
+        "set -m; stty -g; {} top -i 0.1; for k in $(seq {STOPS}); do stty -g; fg; done; stty -g; echo end",
+        tsuji()
+    );
+    let Some(mut terminal) = AtTerminal::start(&world, &script) else { return };
+    for _ in 0..STOPS {
+        terminal.wait("/chatter");
+        // Each is drawn for.
+        terminal.press("????");
+        terminal.press([0x1a]);
+        terminal.wait(LEAVES);
+    }
+    terminal.wait("/chatter");
+    terminal.press("q");
+    terminal.wait(LEAVES);
+    terminal.wait("end");
+    let shown = terminal.end();
+    let states = states(&shown);
+    assert_eq!(states.len(), STOPS + 2, "{shown}");
+    assert!(states.windows(2).all(|it| it[0] == it[1]), "{states:#?}");
+}
+
 /// As what `ssh -t` or a window runs: no shell could make it go on.
 #[test]
 fn who_cannot_go_on_is_not_stopped() {
