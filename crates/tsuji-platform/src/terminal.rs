@@ -176,18 +176,22 @@ impl Keys {
         }
         // A terminal that is gone is always ready, and has nothing.
         self.are_gone |= ready.revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) != 0;
+        // Not given back meanwhile: who reads would wait for a whole line.
+        let taken = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
         // Whoever reads in the background is stopped.
-        if self.are_gone || !is_in_foreground() {
+        if self.are_gone || taken.is_none() || !is_in_foreground() {
+            drop(taken);
             return thread::sleep(timeout);
         }
         let mut bytes = [0_u8; 64];
         // SAFETY: the place is as long as is said.
         let count = unsafe { libc::read(INPUT, bytes.as_mut_ptr().cast(), bytes.len()) };
+        drop(taken);
         match usize::try_from(count) {
             Ok(count) if 0 < count => self.bytes.extend(&bytes[..count]),
             _ => {
                 let error = io::Error::last_os_error().raw_os_error();
-                self.are_gone |= count == 0 || error == Some(libc::EIO);
+                self.are_gone |= count < 0 && error == Some(libc::EIO);
                 thread::sleep(timeout);
             }
         }
@@ -225,7 +229,8 @@ pub fn take_again() -> bool {
     };
     let mut raw = before;
     raw.c_lflag &= !(libc::ICANON | libc::ECHO);
-    raw.c_cc[libc::VMIN] = 1;
+    // Ctrl-Z throws away what was pressed before it, so what was ready may be gone: nobody waits for the next key then.
+    raw.c_cc[libc::VMIN] = 0;
     raw.c_cc[libc::VTIME] = 0;
     if set(&raw) {
         *taken = Some(before);
