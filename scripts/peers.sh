@@ -31,6 +31,22 @@ build_demo_peer() {
     export TSUJI_PEER_ROS2_CLIENT=$PEERS_TARGET_DIR/demo/ros2-client-peer
 }
 
+# build_fastdds_peer : builds the node of Fast DDS alone, and names it to the tests. Fast DDS 3 has other headers.
+build_fastdds_peer() {
+    local build=$TARGET_DIR/fastdds-peer
+    if [ ! -e /usr/include/fastrtps/fastrtps_fwd.h ]; then
+        say "The peer of Fast DDS alone is not built: the system has no Fast DDS 2."
+        return
+    fi
+    {
+        cmake -S "$ROOT/peers/fastdds" -B "$build" && cmake --build "$build"
+    } >"$LOGS/fastdds-peer.log" 2>&1 || {
+        cat "$LOGS/fastdds-peer.log" >&2
+        return 1
+    }
+    export TSUJI_PEER_FASTDDS=$build/fastdds-peer
+}
+
 # build_hiroz : builds the peer on rmw_zenoh's wire, and names it to the tests.
 build_hiroz() {
     say "Building the peer of hiroz; the first time this takes some minutes on two cores."

@@ -17,7 +17,7 @@ const PLACES: &[(&str, &str)] = &[
     ),
     (
         "security",
-        "keystores, enclaves and permissions are made by `ros2 security`; `tsuji security check` lists enclaves and checks them",
+        "`tsuji security create` makes keystores, enclaves and permissions, and `tsuji security check` lists enclaves and checks them",
     ),
     (
         "test",

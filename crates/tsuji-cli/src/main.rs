@@ -205,7 +205,7 @@ enum Command {
     /// Check, show and question the policy that chooses the transports
     #[command(subcommand)]
     Policy(policy::Command),
-    /// Check the keystores of SROS2, and what enclaves may do
+    /// Make and check keystores of SROS2, and say what enclaves may do
     #[command(subcommand)]
     Security(security::Command),
     /// Start a program of an installed package

@@ -1,15 +1,19 @@
-//! `tsuji security`: the enclaves of an SROS2 keystore, and what each may do.
+//! `tsuji security`: SROS2 keystores, their enclaves, and what each may do.
 
 use std::env;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use anyhow::bail;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value as Json, json};
 use tsuji_core::names;
 use tsuji_ros::names::DdsTopic;
-use tsuji_security::{Answer, Deed, Enclave, Protection, Refused, enclaves};
+use tsuji_security::{
+    AccessPolicy, Answer, Deed, Enclave, Lifetime, Maker, Protection, Refused, enclaves,
+    validate_enclave,
+};
 
 use crate::elsewhere;
 use crate::failure::{Told, Usage};
@@ -20,9 +24,18 @@ use crate::table::{Cell, Column, Table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Make a keystore, and enclaves with what they may do
+    #[command(
+        after_help = "Makes what is not there and keeps what is. A new enclave may do everything, unless --access says what; with \
+        --access, permissions that are there are made anew. Nodes of ROS 2 use the keystore as one of `ros2 security`. \
+        Nothing of tsuji is protected by one yet.\n\nExamples:\n  \
+        tsuji security create --keystore ~/keystore /talker /listener\n  \
+        tsuji security create --keystore ~/keystore --access robot.xml --days 365"
+    )]
+    Create(Create),
     /// Check the enclaves of a keystore: files, signatures, dates, keys
     #[command(
-        after_help = "Reads keystores of `ros2 security create_keystore`. Nothing of tsuji is protected by one yet.\n\
+        after_help = "Reads keystores, also those of `ros2 security`. Nothing of tsuji is protected by one yet.\n\
         Exit code 1 if an enclave is not whole.\n\nExamples:\n  tsuji security check --keystore ~/keystore\n  \
         tsuji security check --keystore ~/keystore /talker"
     )]
@@ -45,6 +58,27 @@ pub(crate) struct Keystore {
     /// The keystore, instead of ROS_SECURITY_KEYSTORE
     #[arg(long, value_name = "FOLDER")]
     keystore: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Create {
+    /// The enclaves, such as /talker. Without any, those of --access
+    #[arg(value_name = "ENCLAVE", value_parser = enclave_name)]
+    enclaves: Vec<String>,
+    #[command(flatten)]
+    keystore: Keystore,
+    /// What the enclaves may do: a policy of `ros2 security`
+    #[arg(long, value_name = "FILE")]
+    access: Option<PathBuf>,
+    /// Sign this governance for all enclaves
+    #[arg(long, value_name = "FILE")]
+    governance: Option<PathBuf>,
+    /// How many days certificates that are made count
+    #[arg(long, value_name = "N", default_value_t = 3650, value_parser = clap::value_parser!(u32).range(1..=36_500))]
+    days: u32,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -129,6 +163,7 @@ impl What {
 
 pub(crate) fn run(command: &Command, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
     match command {
+        Command::Create(args) => create(args, globals, out),
         Command::Check(args) => check(args, out),
         Command::Explain(args) => explain(args, globals, out),
         Command::Other(words) => {
@@ -152,18 +187,106 @@ impl Keystore {
     }
 }
 
+fn create(args: &Create, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
+    let folder = args.keystore.folder()?;
+    let domain = globals.domain()?;
+    let policy = match &args.access {
+        Some(path) => Some((path, AccessPolicy::read(path)?)),
+        None => None,
+    };
+    let mut names = args.enclaves.clone();
+    if let Some((path, policy)) = &policy {
+        if names.is_empty() {
+            names.extend(policy.enclaves().map(str::to_owned));
+        }
+        if let Some(name) = names.iter().find(|it| policy.access(it).is_none()) {
+            let there: Vec<&str> = policy.enclaves().collect();
+            let file = path.display();
+            let there = there.join(", ");
+            bail!("{file}: says nothing of the enclave {name}; it has {there}");
+        }
+    }
+    let now = SystemTime::now();
+    let lifetime = Lifetime::days(now, args.days);
+    let is_new = Maker::make(&folder, domain, lifetime)?;
+    let maker = Maker::open(&folder, now)?;
+    if let Some(governance) = &args.governance {
+        maker.govern(governance)?;
+    }
+    let mut added = Vec::new();
+    for name in &names {
+        let access = policy.as_ref().and_then(|(_, it)| it.access(name));
+        added.push(maker.add(name, access, domain, lifetime, now)?);
+    }
+    if args.json {
+        let enclaves: Vec<Json> = added
+            .iter()
+            .map(|(made, enclave)| {
+                let mut json = enclave_json(enclave.name(), Ok(enclave));
+                json["has_new_key"] = made.key.into();
+                json["has_new_permissions"] = made.permissions.into();
+                json
+            })
+            .collect();
+        let folder = folder.display().to_string();
+        let json =
+            json!({ "keystore": folder, "is_new": is_new, "domain": domain, "enclaves": enclaves });
+        return Ok(out.lines(serde_json::to_string_pretty(&json)?)?);
+    }
+    let state = if is_new { "made" } else { "was there" };
+    out.line(format_args!("{}: {state}", folder.display()))?;
+    let mut table = Table::new(&[
+        Column::name("ENCLAVE", 12),
+        Column::whole("KEY"),
+        Column::whole("PERMISSIONS"),
+        Column::sentence("EXPIRES", 20),
+    ]);
+    let word = |is_new| match is_new {
+        true => Cell::new("new", Colour::Good),
+        false => "kept".into(),
+    };
+    for (made, enclave) in &added {
+        let access = match (made.permissions, &policy) {
+            (true, None) => Cell::new("new: everything", Colour::Warning),
+            (is_new, _) => word(is_new),
+        };
+        let expires = expires(enclave, now).0;
+        table.row(vec![enclave.name().into(), word(made.key), access, expires]);
+    }
+    if !added.is_empty() {
+        for line in table.lines(out.columns(), out.paint) {
+            out.line(line)?;
+        }
+    }
+    if is_new {
+        output::note(format_args!(
+            "whoever has {} can make enclaves; robots need only public and enclaves",
+            folder.join("private").display()
+        ));
+    }
+    Ok(())
+}
+
+/// When the first of its files expires, and whether that is soon.
+fn expires(enclave: &Enclave, now: SystemTime) -> (Cell, bool) {
+    let (at, file) = &enclave.expiries()[0];
+    let left = at.duration_since(now).unwrap_or_default();
+    (format!("in {} ({file})", days(left)).into(), left < SOON)
+}
+
 fn check(args: &Check, out: &mut Output) -> anyhow::Result<()> {
     let keystore = args.keystore.folder()?;
     let names = if args.enclaves.is_empty() { enclaves(&keystore) } else { args.enclaves.clone() };
     if names.is_empty() {
-        anyhow::bail!("there are no enclaves in {}", keystore.join("enclaves").display());
+        bail!("there are no enclaves in {}", keystore.join("enclaves").display());
     }
     let now = SystemTime::now();
     let read: Vec<_> = names.iter().map(|it| (it, Enclave::read(&keystore, it, now))).collect();
     let refused = read.iter().filter(|(_, it)| it.is_err()).count();
     read.iter().for_each(|(name, it)| warn_of(&keystore, name, it));
     if args.json {
-        let all: Vec<Json> = read.iter().map(|(name, it)| enclave_json(name, it)).collect();
+        let all: Vec<Json> =
+            read.iter().map(|(name, it)| enclave_json(name, it.as_ref())).collect();
         out.lines(serde_json::to_string_pretty(&all)?)?;
         return if refused == 0 { Ok(()) } else { Err(Told(1).into()) };
     }
@@ -176,16 +299,14 @@ fn check(args: &Check, out: &mut Output) -> anyhow::Result<()> {
         let name = enclave.as_ref().map_or(name.as_str(), Enclave::name);
         let (state, expires) = match enclave {
             Ok(it) => {
-                let (at, file) = &it.expiries()[0];
-                let left = at.duration_since(now).unwrap_or_default();
-                let is_soon = left < SOON;
+                let (expires, is_soon) = expires(it, now);
                 let state = if is_soon { "good, not for long" } else { "good" };
                 let colour = if is_soon { Colour::Warning } else { Colour::Good };
-                (Cell::new(state, colour), format!("in {} ({file})", days(left)))
+                (Cell::new(state, colour), expires)
             }
-            Err(_) => (Cell::new("refused", Colour::Error), String::new()),
+            Err(_) => (Cell::new("refused", Colour::Error), "".into()),
         };
-        table.row(vec![name.into(), state, expires.into()]);
+        table.row(vec![name.into(), state, expires]);
     }
     for line in table.lines(out.columns(), out.paint) {
         out.line(line)?;
@@ -221,7 +342,7 @@ fn warn_of(keystore: &Path, name: &str, enclave: &Result<Enclave, Refused>) {
     }
 }
 
-fn enclave_json(name: &str, enclave: &Result<Enclave, Refused>) -> Json {
+fn enclave_json(name: &str, enclave: Result<&Enclave, &Refused>) -> Json {
     match enclave {
         Ok(it) => {
             let since = |at: SystemTime| {
@@ -261,7 +382,12 @@ impl Part {
 
 fn explain(args: &Explain, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
     let keystore = args.keystore.folder()?;
-    let enclave = Enclave::read(&keystore, &args.enclave, SystemTime::now())?;
+    let enclave = Enclave::read(&keystore, &args.enclave, SystemTime::now());
+    if let (true, Err(refused)) = (args.json, &enclave) {
+        let json = enclave_json(&args.enclave, Err(refused));
+        out.lines(serde_json::to_string_pretty(&json)?)?;
+    }
+    let enclave = enclave?;
     let domain = globals.domain()?;
     let joins = enclave.may_join(domain).map(|answer| Part {
         verb: "join".to_owned(),
@@ -306,6 +432,12 @@ fn explain(args: &Explain, globals: &Globals, out: &mut Output) -> anyhow::Resul
         }
     }
     if is_allowed { Ok(()) } else { Err(Told(1).into()) }
+}
+
+/// With its slash, which may be left out.
+fn enclave_name(text: &str) -> Result<String, String> {
+    let name = if text.starts_with('/') { text.to_owned() } else { format!("/{text}") };
+    validate_enclave(&name).map(|()| name).map_err(|why| format!("it {why}"))
 }
 
 fn full_name(text: &str) -> Result<String, String> {

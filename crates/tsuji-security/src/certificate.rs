@@ -164,11 +164,10 @@ impl Certificate {
         is_within(self.validity(), now)
     }
 
-    /// Whether whoever has its key has signed this.
-    pub(crate) fn has_signed(&self, message: &[u8], digest: Digest, signed: &[u8]) -> bool {
-        self.algorithm(digest).is_some_and(|algorithm| {
-            UnparsedPublicKey::new(algorithm, self.key()).verify(message, signed).is_ok()
-        })
+    /// Whether whoever has its key has signed this; none where a signature by such a key and such a digest proves nothing.
+    pub(crate) fn has_signed(&self, message: &[u8], digest: Digest, signed: &[u8]) -> Option<bool> {
+        let algorithm = self.algorithm(digest)?;
+        Some(UnparsedPublicKey::new(algorithm, self.key()).verify(message, signed).is_ok())
     }
 
     fn algorithm(&self, digest: Digest) -> Option<&'static dyn VerificationAlgorithm> {
@@ -225,12 +224,18 @@ pub(crate) fn is_within(
     (first, last): (SystemTime, SystemTime),
     now: SystemTime,
 ) -> Result<(), String> {
-    let days = |from: SystemTime, to: SystemTime| {
-        to.duration_since(from).unwrap_or_default().as_secs() / 86_400
+    let between = |from: SystemTime, to: SystemTime| {
+        let seconds = to.duration_since(from).unwrap_or_default().as_secs();
+        let (count, unit) = match seconds {
+            172_800.. => (seconds / 86_400, "days"),
+            7200.. => (seconds / 3600, "hours"),
+            _ => (seconds.div_ceil(60), "minutes"),
+        };
+        format!("{count} {}", if count == 1 { &unit[..unit.len() - 1] } else { unit })
     };
     match () {
-        () if now < first => Err(format!("counts only in {} days", days(now, first))),
-        () if last < now => Err(format!("has expired {} days ago", days(last, now))),
+        () if now < first => Err(format!("counts only in {}", between(now, first))),
+        () if last < now => Err(format!("has expired {} ago", between(last, now))),
         () => Ok(()),
     }
 }

@@ -24,7 +24,10 @@ pub struct Refused {
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path.display(), self.why)
+        let (path, why) = (self.path.display(), &self.why);
+        // What is wrong inside a file is told with the places in it.
+        let is_named = why.strip_prefix(&path.to_string()).is_some_and(|it| it.starts_with(':'));
+        if is_named { f.write_str(why) } else { write!(f, "{path}: {why}") }
     }
 }
 
@@ -104,9 +107,10 @@ impl Enclave {
         }
         let document =
             |file: &str| signed::verified(&read(file)?, &permissions_ca).map_err(refused(file));
-        let governance = Governance::parse(GOVERNANCE, &document(GOVERNANCE)?);
+        let label = |file: &str| folder.join(file).display().to_string();
+        let governance = Governance::parse(&label(GOVERNANCE), &document(GOVERNANCE)?);
         let governance = governance.map_err(|it| refused(GOVERNANCE)(it.to_string()))?;
-        let permissions = Permissions::parse(PERMISSIONS, &document(PERMISSIONS)?);
+        let permissions = Permissions::parse(&label(PERMISSIONS), &document(PERMISSIONS)?);
         let permissions = permissions.map_err(|it| refused(PERMISSIONS)(it.to_string()))?;
         let subject = own.subject();
         let grant = permissions.grant(&own).cloned();
@@ -218,7 +222,7 @@ pub fn enclaves(keystore: &Path) -> Vec<String> {
 }
 
 /// What is in a file, which is one and no more than so long.
-fn read_file(path: &Path) -> Result<Vec<u8>, String> {
+pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, String> {
     let told = |error: io::Error| error.to_string();
     // A pipe would be waited for.
     if !fs::metadata(path).map_err(told)?.is_file() {
@@ -256,11 +260,11 @@ fn key_of(pem: &[u8]) -> Result<Vec<u8>, String> {
     Ok(pair.public_key().as_ref().to_vec())
 }
 
-const CERTIFICATE: &str = "cert.pem";
-const KEY: &str = "key.pem";
-const IDENTITY_CA: &str = "identity_ca.cert.pem";
-const PERMISSIONS_CA: &str = "permissions_ca.cert.pem";
-const GOVERNANCE: &str = "governance.p7s";
-const PERMISSIONS: &str = "permissions.p7s";
+pub(crate) const CERTIFICATE: &str = "cert.pem";
+pub(crate) const KEY: &str = "key.pem";
+pub(crate) const IDENTITY_CA: &str = "identity_ca.cert.pem";
+pub(crate) const PERMISSIONS_CA: &str = "permissions_ca.cert.pem";
+pub(crate) const GOVERNANCE: &str = "governance.p7s";
+pub(crate) const PERMISSIONS: &str = "permissions.p7s";
 /// Names have no more parts than this.
 const DEPTH_MAX: usize = 16;

@@ -4,6 +4,9 @@
 //! Nothing here protects a message: that is the affair of transports, which are told what is asked of them.
 #![forbid(unsafe_code)]
 
+mod access;
+pub use access::{Access, AccessPolicy};
+
 mod certificate;
 pub use certificate::Certificate;
 
@@ -12,6 +15,9 @@ pub use governance::{DomainRule, Governance, Protected, Protection, TopicRule};
 
 mod keystore;
 pub use keystore::{Enclave, Refused, enclaves};
+
+mod maker;
+pub use maker::{Lifetime, Made, Maker, validate_enclave};
 
 mod name;
 mod pattern;

@@ -1,10 +1,18 @@
 //! Documents with a signature beside them: S/MIME with a detached signature, as DDS Security asks for and SROS2 writes.
 
-use cms::content_info::ContentInfo;
-use cms::signed_data::{SignedData, SignerInfo};
-use data_encoding::BASE64;
-use der::asn1::OctetString;
-use der::{Decode, Encode};
+use std::error::Error;
+use std::fmt::Write;
+
+use cms::cert::x509;
+use cms::cert::x509::attr::Attribute;
+use cms::cert::x509::spki::AlgorithmIdentifierOwned;
+use cms::cert::{CertificateChoices, IssuerAndSerialNumber};
+use cms::content_info::{CmsVersion, ContentInfo};
+use cms::signed_data::{EncapsulatedContentInfo, SignedData, SignerIdentifier, SignerInfo};
+use data_encoding::{BASE64, HEXLOWER};
+use der::asn1::{Null, ObjectIdentifier, OctetString, SetOfVec};
+use der::{Any, Decode, Encode};
+use rcgen::{KeyPair, SigningKey as _};
 
 use crate::certificate::{Certificate, Digest};
 
@@ -17,12 +25,111 @@ pub(crate) fn verified(file: &[u8], authority: &Certificate) -> Result<Vec<u8>, 
     let (content, signature) = parts(file)?;
     let signature = decoded(signature).ok_or("has a signature that is not in base 64")?;
     let infos = signed_data(&signature).ok_or("has a signature that is none of CMS")?;
-    let infos = infos.signer_infos.0;
-    if !infos.iter().any(|it| is_signed(it, &content, authority)) {
-        let by = authority.subject();
-        return Err(format!("is not signed by {by}, or was changed since"));
+    let mut why = format!("is not signed by {}, or was changed since", authority.subject());
+    for info in infos.signer_infos.0.iter() {
+        match is_signed(info, &content, authority) {
+            Some(true) => return Ok(body(&content).to_vec()),
+            Some(false) => {}
+            None => why = format!("is signed by means that are not trusted; allowed: {TRUSTED}"),
+        }
     }
-    Ok(body(&content).to_vec())
+    Err(why)
+}
+
+/// A document as a signed file, with the signature of `authority`, whose key this is.
+///
+/// # Errors
+///
+/// Why there is none.
+pub(crate) fn signed(
+    document: &str,
+    authority: &Certificate,
+    key: &KeyPair,
+) -> Result<Vec<u8>, String> {
+    let content = format!("Content-Type: text/plain\n\n{document}");
+    let digest = digest_with(key)?;
+    let micalg = if digest == Digest::Sha256 { "sha-256" } else { "sha-384" };
+    let signature = signature(content.replace('\n', "\r\n").as_bytes(), digest, authority, key)
+        .map_err(|error| format!("cannot be signed: {error}"))?;
+    // No line of the document is it, since that would be in its own digest.
+    let boundary = format!("----{}", HEXLOWER.encode(&digest.of(content.as_bytes())[..16]));
+    let mut file = format!(
+        "MIME-Version: 1.0\nContent-Type: multipart/signed; protocol=\"application/x-pkcs7-signature\"; micalg=\"{micalg}\"; \
+         boundary=\"{boundary}\"\n\nThis is an S/MIME signed message\n\n--{boundary}\n{content}\n--{boundary}\n\
+         Content-Type: application/x-pkcs7-signature; name=\"smime.p7s\"\nContent-Transfer-Encoding: base64\n\
+         Content-Disposition: attachment; filename=\"smime.p7s\"\n\n"
+    );
+    for line in BASE64.encode(&signature).as_bytes().chunks(64) {
+        file.push_str(&String::from_utf8_lossy(line));
+        file.push('\n');
+    }
+    let _ = write!(file, "\n--{boundary}--\n\n");
+    Ok(file.into_bytes())
+}
+
+/// The signature of CMS for what stands beside it.
+fn signature(
+    content: &[u8],
+    digest: Digest,
+    authority: &Certificate,
+    key: &KeyPair,
+) -> Result<Vec<u8>, Box<dyn Error>> {
+    let certificate = x509::Certificate::from_der(authority.der())?;
+    let algorithm = |oid, parameters| AlgorithmIdentifierOwned { oid, parameters };
+    let attribute =
+        |oid, value: Any| SetOfVec::try_from(vec![value]).map(|values| Attribute { oid, values });
+    let attributes = SetOfVec::try_from(vec![
+        attribute(CONTENT_TYPE, Any::encode_from(&DATA)?)?,
+        attribute(MESSAGE_DIGEST, Any::encode_from(&OctetString::new(digest.of(content))?)?)?,
+    ])?;
+    let of_digest = match digest {
+        Digest::Sha256 => SHA_256,
+        Digest::Sha384 => SHA_384,
+        Digest::Sha512 => SHA_512,
+    };
+    let of_digest = algorithm(of_digest, None);
+    let of_signature = match digest {
+        _ if key.algorithm() == &rcgen::PKCS_RSA_SHA256 => {
+            algorithm(RSA, Some(Any::encode_from(&Null)?))
+        }
+        Digest::Sha256 => algorithm(ECDSA_SHA_256, None),
+        _ => algorithm(ECDSA_SHA_384, None),
+    };
+    let signer = SignerInfo {
+        version: CmsVersion::V1,
+        sid: SignerIdentifier::IssuerAndSerialNumber(IssuerAndSerialNumber {
+            issuer: certificate.tbs_certificate.issuer.clone(),
+            serial_number: certificate.tbs_certificate.serial_number.clone(),
+        }),
+        digest_alg: of_digest.clone(),
+        signature: OctetString::new(key.sign(&attributes.to_der()?)?)?,
+        signed_attrs: Some(attributes),
+        signature_algorithm: of_signature,
+        unsigned_attrs: None,
+    };
+    let data = SignedData {
+        version: CmsVersion::V1,
+        digest_algorithms: SetOfVec::try_from(vec![of_digest])?,
+        encap_content_info: EncapsulatedContentInfo { econtent_type: DATA, econtent: None },
+        certificates: Some(vec![CertificateChoices::Certificate(certificate)].try_into()?),
+        crls: None,
+        signer_infos: vec![signer].try_into()?,
+    };
+    let content = Any::encode_from(&data)?;
+    Ok(ContentInfo { content_type: SIGNED_DATA, content }.to_der()?)
+}
+
+/// What a key of an authority signs documents with.
+fn digest_with(key: &KeyPair) -> Result<Digest, String> {
+    match key.algorithm() {
+        it if it == &rcgen::PKCS_ECDSA_P256_SHA256 || it == &rcgen::PKCS_RSA_SHA256 => {
+            Ok(Digest::Sha256)
+        }
+        it if it == &rcgen::PKCS_ECDSA_P384_SHA384 => Ok(Digest::Sha384),
+        _ => {
+            Err("cannot be signed: the key of the authority is none of P-256, P-384 or RSA".into())
+        }
+    }
 }
 
 /// The signed part, with line ends as they were signed, and the signature.
@@ -39,8 +146,8 @@ fn parts(file: &[u8]) -> Result<(Vec<u8>, &str), String> {
         }
         at += line.len();
     }
-    let [(_, content), (content_end, signature), (signature_end, _), ..] = begins[..] else {
-        return Err("has not both its parts: the document and its signature".to_owned());
+    let [(_, content), (content_end, signature), (signature_end, _)] = begins[..] else {
+        return Err("has other parts than two: the document and its signature".to_owned());
     };
     let content = rest[content..content_end].trim_end_line();
     let signature = &rest[signature..signature_end];
@@ -96,30 +203,37 @@ fn decoded(text: &str) -> Option<Vec<u8>> {
 
 fn signed_data(der: &[u8]) -> Option<SignedData> {
     let info = ContentInfo::from_der(der).ok()?;
-    if info.content_type.to_string() != SIGNED_DATA {
+    if info.content_type != SIGNED_DATA {
         return None;
     }
     info.content.decode_as().ok()
 }
 
-fn is_signed(info: &SignerInfo, content: &[u8], authority: &Certificate) -> bool {
-    let digest = match info.digest_alg.oid.to_string().as_str() {
+/// Whether `authority` has signed it; none where it is signed by means that prove nothing.
+fn is_signed(info: &SignerInfo, content: &[u8], authority: &Certificate) -> Option<bool> {
+    let digest = match info.digest_alg.oid {
         SHA_256 => Digest::Sha256,
         SHA_384 => Digest::Sha384,
         SHA_512 => Digest::Sha512,
         // Older ones are broken.
-        _ => return false,
+        _ => return None,
     };
     let signature = info.signature.as_bytes();
     let Some(attributes) = &info.signed_attrs else {
         return authority.has_signed(content, digest, signature);
     };
-    // What is signed then are attributes, of which one is the digest.
-    let stated = attributes.iter().find(|it| it.oid.to_string() == MESSAGE_DIGEST);
-    let stated = stated.and_then(|it| it.values.get(0)?.decode_as::<OctetString>().ok());
-    let is_stated = stated.is_some_and(|it| it.as_bytes() == digest.of(content));
+    // What is signed then are attributes, of which one is the digest, and one says that it is of data.
+    let stated = |oid| {
+        let mut values =
+            attributes.iter().filter(|it| it.oid == oid).flat_map(|it| it.values.iter());
+        values.next().filter(|_| values.next().is_none())
+    };
+    let of_data = stated(CONTENT_TYPE).and_then(|it| it.decode_as::<ObjectIdentifier>().ok());
+    let stated = stated(MESSAGE_DIGEST).and_then(|it| it.decode_as::<OctetString>().ok());
+    let is_stated =
+        of_data == Some(DATA) && stated.is_some_and(|it| it.as_bytes() == digest.of(content));
     let signed = attributes.to_der().unwrap_or_default();
-    is_stated && authority.has_signed(&signed, digest, signature)
+    authority.has_signed(&signed, digest, signature).map(|it| it && is_stated)
 }
 
 /// What is behind the head that a text has in MIME.
@@ -132,8 +246,15 @@ fn body(content: &[u8]) -> &[u8] {
     end.map_or(content, |it| &content[it + 4..])
 }
 
-const SIGNED_DATA: &str = "1.2.840.113549.1.7.2";
-const MESSAGE_DIGEST: &str = "1.2.840.113549.1.9.4";
-const SHA_256: &str = "2.16.840.1.101.3.4.2.1";
-const SHA_384: &str = "2.16.840.1.101.3.4.2.2";
-const SHA_512: &str = "2.16.840.1.101.3.4.2.3";
+const TRUSTED: &str =
+    "ECDSA on P-256 or P-384, RSA of at least 2048 bits, with SHA-256, SHA-384 or SHA-512";
+const DATA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.7.1");
+const SIGNED_DATA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.7.2");
+const CONTENT_TYPE: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.9.3");
+const MESSAGE_DIGEST: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.9.4");
+const SHA_256: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101.3.4.2.1");
+const SHA_384: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101.3.4.2.2");
+const SHA_512: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101.3.4.2.3");
+const ECDSA_SHA_256: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.4.3.2");
+const ECDSA_SHA_384: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.4.3.3");
+const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");

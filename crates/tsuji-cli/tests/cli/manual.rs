@@ -231,6 +231,17 @@ fn robots() {
 }
 
 #[test]
+fn keystores() {
+    let world = World::new();
+    let page = "docs/how-to/keystores.md";
+    Block::of(page, "$ tsuji security create --keystore keystore /talker /listener").run(&world);
+    let policy = Block::of(page, "<policy version=\"0.2.0\">");
+    world.write("robot.xml", &policy.text);
+    Block::of(page, "$ tsuji security create --keystore keystore --access robot.xml").run(&world);
+    policy.ran();
+}
+
+#[test]
 fn routes() {
     let world = World::new();
     world.write("robot.xml", "<tsuji><rule name=\"mine\" priority=\"9\" use=\"shm\"/></tsuji>");

@@ -218,6 +218,12 @@ fn each(world: &World, printed: &mut Fields) {
         ["--topic", "/points", "--size", "small", "--scope", "local", "--reliability", "reliable"];
     run("policy explain", &flow);
     run("doctor", &[]);
+    run("security create", &["/talker", "--keystore", "keystore"]);
+    run("security explain", &["/talker", "publish", "/points", "--keystore", "keystore"]);
+    run("security explain", &["/nobody", "publish", "/points", "--keystore", "keystore"]);
+    fs::create_dir(world.path("keystore/enclaves/none")).unwrap();
+    fs::write(world.path("keystore/enclaves/none/key.pem"), "").unwrap();
+    run("security check", &["--keystore", "keystore"]);
 
     let mut container = world.start(&["component", "container", "--name", "eyes"]);
     container.out("Container '/eyes'");

@@ -182,7 +182,7 @@ fn what_is_not_taken_is_refused_with_a_line() {
         ("daemon start", "there is no daemon"),
         ("daemon stop", "there is no daemon"),
         ("daemon status --help", "there is no daemon"),
-        ("security create_keystore x", "`ros2 security`"),
+        ("security create_keystore x", "`tsuji security create`"),
         ("test x.py", "`ros2 test`"),
         ("extensions -a", "no extensions"),
         ("extension_points", "no extensions"),

@@ -1,4 +1,4 @@
-//! `tsuji security`, on keystores that SROS2 and OpenSSL have made.
+//! `tsuji security`, on keystores that SROS2, OpenSSL and the command have made.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -143,4 +143,124 @@ fn what_an_enclave_may_do_is_explained_by_the_rule() {
         assert_eq!((&all[0]["verb"], &all[0]["topic"]), (&"join".into(), &Value::Null));
         assert!(all[1..].iter().all(|it| it["topic"].is_string()), "{json}");
     }
+}
+
+const ACCESS: &str = r#"<policy version="0.2.0"><enclaves>
+    <enclave path="/talker"><profiles><profile ns="/" node="talker">
+        <topics publish="ALLOW"><topic>chatter</topic></topics>
+    </profile></profiles></enclave>
+    <enclave path="/listener"><profiles><profile ns="/" node="listener">
+        <topics subscribe="ALLOW"><topic>chatter</topic></topics>
+    </profile></profiles></enclave>
+</enclaves></policy>"#;
+
+#[test]
+fn what_is_made_is_whole_and_allows_what_its_policy_says() {
+    let world = World::new();
+    let create =
+        |words: &[&str]| world.run(&[&["security", "create", "--keystore", "own"], words].concat());
+    let made = create(&["/talker", "arm", "--domain-id", "3"]);
+    assert_eq!(made.code, Some(0), "{}", made.err);
+    let lines: Vec<_> = made.out.lines().collect();
+    assert_eq!(lines[..2], ["own: made", "ENCLAVE  KEY  PERMISSIONS      EXPIRES"]);
+    assert!(lines[2].starts_with("/talker  new  new: everything  in 36"), "{lines:?}");
+    assert!(lines[3].starts_with("/arm     new  new: everything  in 36"), "{lines:?}");
+    assert_eq!(
+        made.err,
+        "whoever has own/private can make enclaves; robots need only public and enclaves\n"
+    );
+    let checked = world.run(&["security", "check", "--keystore", "own"]);
+    assert_eq!((checked.code, &*checked.err), (Some(0), ""));
+
+    let explain = |enclave: &str, verb: &str| {
+        let words = ["explain", enclave, verb, "/chatter", "--keystore", "own", "--domain-id", "3"];
+        world.run(&[&["security"], &words[..]].concat()).code
+    };
+    assert_eq!(
+        (explain("/talker", "subscribe"), explain("/listener", "subscribe")),
+        (Some(0), Some(1))
+    );
+    fs::write(world.path("access.xml"), ACCESS).unwrap();
+    let made = create(&["--access", "access.xml", "--domain-id", "3", "--days", "20", "--json"]);
+    let json: Value = serde_json::from_str(&made.good()).unwrap();
+    assert_eq!(
+        (&json["keystore"], &json["is_new"], &json["domain"]),
+        (&"own".into(), &false.into(), &3.into())
+    );
+    let of = |name: &str| {
+        let mut all = json["enclaves"].as_array().unwrap().iter();
+        let it = all.find(|it| it["enclave"] == name).unwrap();
+        (it["has_new_key"].as_bool().unwrap(), it["has_new_permissions"].as_bool().unwrap())
+    };
+    assert_eq!((of("/talker"), of("/listener")), ((false, true), (true, true)));
+    assert_eq!(
+        (explain("/talker", "publish"), explain("/talker", "subscribe")),
+        (Some(0), Some(1))
+    );
+    assert_eq!(
+        (explain("/listener", "publish"), explain("/listener", "subscribe")),
+        (Some(1), Some(0))
+    );
+    // Who renews keys learns of it in time.
+    let checked = world.run(&["security", "check", "--keystore", "own", "/listener"]).good();
+    assert!(checked.contains("/listener  good, not for long  in 19 days (cert.pem)"), "{checked}");
+    let kept = create(&["/talker", "--domain-id", "3"]).good();
+    assert!(kept.contains("/talker  kept  kept "), "{kept}");
+}
+
+#[test]
+fn what_cannot_be_made_is_told_and_nothing_is_made_of_it() {
+    let world = World::new();
+    fs::write(world.path("access.xml"), ACCESS).unwrap();
+    fs::write(world.path("wrong.xml"), ACCESS.replace("ALLOW", "MAYBE")).unwrap();
+    fs::create_dir(world.path("full")).unwrap();
+    fs::write(world.path("full/file"), "").unwrap();
+    let create = |words: &str| {
+        let words: Vec<_> = ["security", "create"].into_iter().chain(words.split(' ')).collect();
+        world.run(&words)
+    };
+    for (words, code, expect) in [
+        ("/talker", 2, "give --keystore FOLDER, or set ROS_SECURITY_KEYSTORE"),
+        ("--keystore new --days 0", 2, "0 is not in 1..=36500"),
+        ("--keystore new /a/../b", 2, "it is no name of an enclave; allowed: such as /talker"),
+        ("--keystore new --access none.xml", 1, "none.xml: No such file or directory"),
+        (
+            "--keystore new --access wrong.xml",
+            1,
+            "error: wrong.xml:3:26: \"MAYBE\" is no value of \"publish\"; allowed: ALLOW, DENY",
+        ),
+        (
+            "--keystore new --access access.xml /arm",
+            1,
+            "access.xml: says nothing of the enclave /arm; it has /talker, /listener",
+        ),
+        ("--keystore full /talker", 1, "full: is not empty, and is no keystore"),
+    ] {
+        let error = create(words).bad(code);
+        assert!(error.contains(expect), "{words}: {error}");
+    }
+    assert!(!world.path("new").exists());
+    assert_eq!(create("--keystore new").code, Some(0));
+    for (words, expect) in [
+        ("--keystore new /a --domain-id 7", "governance.p7s: has no rule for domain 7"),
+        (
+            "--keystore new --governance access.xml",
+            "error: access.xml:1:2: \"policy\" is not an element here",
+        ),
+    ] {
+        let error = create(words).bad(1);
+        assert!(error.contains(expect), "{words}: {error}");
+    }
+}
+
+#[test]
+fn an_enclave_that_is_refused_is_told_in_json_too() {
+    let world = World::new();
+    keystore(&world, "sros2");
+    let words = ["explain", "/nobody", "publish", "/b", "--keystore", "sros2", "--json"];
+    let explained = world.run(&[&["security"], &words[..]].concat());
+    assert_eq!(explained.code, Some(1));
+    let json: Value = serde_json::from_str(&explained.out).unwrap();
+    assert_eq!((&json["enclave"], &json["is_whole"]), (&"/nobody".into(), &false.into()));
+    assert!(explained.err.contains("there is no enclave \"/nobody\""), "{}", explained.err);
 }

@@ -162,6 +162,7 @@ fn every_command_has_help_with_an_example() {
         "policy check",
         "policy show",
         "policy explain",
+        "security create",
         "security check",
         "security explain",
         "doctor",

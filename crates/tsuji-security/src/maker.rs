@@ -1,0 +1,398 @@
+//! Makes keystores and enclaves, laid out as `ros2 security create_keystore` and `create_enclave` do.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use data_encoding::HEXLOWER;
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, Issuer, KeyPair,
+    PublicKeyData as _,
+};
+use ring::rand::{SecureRandom, SystemRandom};
+use time::OffsetDateTime;
+
+use crate::certificate::Certificate;
+use crate::keystore::{
+    CERTIFICATE, GOVERNANCE, IDENTITY_CA, KEY, PERMISSIONS, PERMISSIONS_CA, read_file,
+};
+use crate::{Access, Enclave, Governance, Permissions, Refused, signed};
+
+/// From when to when something counts that is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lifetime {
+    first: SystemTime,
+    last: SystemTime,
+}
+
+impl Lifetime {
+    /// So many days from now on. It begins a day before, for machines whose clock is behind.
+    pub fn days(now: SystemTime, days: u32) -> Self {
+        Self { first: now - DAY, last: now + DAY * days }
+    }
+
+    fn within(self, authority: &Certificate) -> Self {
+        let (first, last) = authority.validity();
+        Self { first: self.first.max(first), last: self.last.min(last) }
+    }
+}
+
+/// What was made of an enclave; the rest was there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Made {
+    /// Its key, and the certificate for it.
+    pub key: bool,
+    /// What it may do.
+    pub permissions: bool,
+}
+
+/// A keystore with the keys of its authorities. Others who would make something in it wait until this one is dropped.
+#[derive(Debug)]
+pub struct Maker {
+    folder: PathBuf,
+    identities: Authority,
+    permissions: Authority,
+    _lock: File,
+}
+
+#[derive(Debug)]
+struct Authority {
+    certificate: Certificate,
+    key: KeyPair,
+}
+
+impl Maker {
+    /// Makes a keystore whose messages are all encrypted in one domain, where there is none, as a whole or not at all. Whether it did.
+    ///
+    /// # Errors
+    ///
+    /// The file or folder that is in its way.
+    pub fn make(folder: &Path, domain: u32, lifetime: Lifetime) -> Result<bool, Refused> {
+        let at = |path: &Path| {
+            let path = path.to_owned();
+            move |error: io::Error| Refused { path, why: error.to_string() }
+        };
+        if is_there(folder)? {
+            return Ok(false);
+        }
+        let Some(name) = folder.file_name() else {
+            let why = "has no name that a keystore could have".to_owned();
+            return Err(Refused { path: folder.to_owned(), why });
+        };
+        let beside = match folder.parent() {
+            Some(parent) if parent != Path::new("") => parent,
+            _ => Path::new("."),
+        };
+        fs::create_dir_all(beside).map_err(at(beside))?;
+        // It gets its name as a whole. Nobody else has been in the folder before, whoever may write beside it.
+        let mut id = [0_u8; 8];
+        let random = SystemRandom::new().fill(&mut id);
+        random.map_err(|_| at(folder)(io::Error::other("the system has no random numbers")))?;
+        let new = Unfinished(beside.join(format!(
+            ".{}.{}",
+            name.to_string_lossy(),
+            HEXLOWER.encode(&id)
+        )));
+        let new = &new.0;
+        fs::DirBuilder::new().mode(0o700).create(new).map_err(at(new))?;
+        let (authority, certificate) = Authority::new(lifetime)?;
+        let [public, private, enclaves] = ["public", "private", "enclaves"].map(|it| new.join(it));
+        for (folder, mode) in [(&public, 0o755), (&private, 0o700), (&enclaves, 0o755)] {
+            fs::DirBuilder::new().mode(mode).create(folder).map_err(at(folder))?;
+        }
+        put(&private.join("ca.key.pem"), authority.key.serialize_pem().as_bytes(), 0o600)?;
+        put(&public.join("ca.cert.pem"), certificate.as_bytes(), 0o644)?;
+        for (folder, file, whose) in [
+            (&public, IDENTITY_CA, "ca.cert.pem"),
+            (&public, PERMISSIONS_CA, "ca.cert.pem"),
+            (&private, IDENTITY_KEY, "ca.key.pem"),
+            (&private, PERMISSIONS_KEY, "ca.key.pem"),
+        ] {
+            symlink(whose, folder.join(file)).map_err(at(&folder.join(file)))?;
+        }
+        authority.put_signed(&enclaves, GOVERNANCE, &governance(domain))?;
+        fs::set_permissions(new, fs::Permissions::from_mode(0o755)).map_err(at(new))?;
+        match fs::rename(new, folder) {
+            Ok(()) => Ok(true),
+            // Another was faster.
+            Err(_) if is_there(folder)? => Ok(false),
+            Err(error) => Err(at(folder)(error)),
+        }
+    }
+
+    /// Opens a keystore that is there, and waits for others who make something in it.
+    ///
+    /// # Errors
+    ///
+    /// The first file that is missing, unreadable or does not fit the others, and why.
+    pub fn open(folder: &Path, now: SystemTime) -> Result<Self, Refused> {
+        let told = |error: io::Error| Refused { path: folder.to_owned(), why: error.to_string() };
+        let lock = File::open(folder).map_err(told)?;
+        lock.lock().map_err(told)?;
+        Ok(Self {
+            identities: Authority::read(folder, IDENTITY_CA, IDENTITY_KEY, now)?,
+            permissions: Authority::read(folder, PERMISSIONS_CA, PERMISSIONS_KEY, now)?,
+            folder: folder.to_owned(),
+            _lock: lock,
+        })
+    }
+
+    /// Signs another governance for all enclaves.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, or the file that cannot be written.
+    pub fn govern(&self, path: &Path) -> Result<(), Refused> {
+        let refused = |why| Refused { path: path.to_owned(), why };
+        let document = read_file(path).map_err(refused)?;
+        Governance::parse(&path.display().to_string(), &document)
+            .map_err(|it| refused(it.to_string()))?;
+        let text = String::from_utf8(document).map_err(|_| refused("is not UTF-8".to_owned()))?;
+        self.permissions.put_signed(&self.folder.join("enclaves"), GOVERNANCE, &text)
+    }
+
+    /// Adds what an enclave lacks: its key, its certificate, the files that it shares with all. What it may do is made anew where
+    /// `access` is given; where it is not, what is there is kept, and a new enclave may do everything.
+    ///
+    /// # Errors
+    ///
+    /// The name or the file that is wrong, and why.
+    pub fn add(
+        &self,
+        name: &str,
+        access: Option<&Access>,
+        domain: u32,
+        lifetime: Lifetime,
+        now: SystemTime,
+    ) -> Result<(Made, Enclave), Refused> {
+        let enclaves = self.folder.join("enclaves");
+        validate_enclave(name)
+            .map_err(|why| Refused { path: enclaves.clone(), why: format!("{name:?} {why}") })?;
+        self.has_rule(&enclaves.join(GOVERNANCE), domain)?;
+        let folder = match &name[1..] {
+            "" => enclaves,
+            parts => enclaves.join(parts),
+        };
+        let at = |path: &Path| {
+            let path = path.to_owned();
+            move |error: io::Error| Refused { path, why: error.to_string() }
+        };
+        fs::create_dir_all(&folder).map_err(at(&folder))?;
+        let up = "../".repeat(name[1..].split('/').filter(|it| !it.is_empty()).count());
+        for (file, whose) in [
+            (IDENTITY_CA, format!("{up}../public/{IDENTITY_CA}")),
+            (PERMISSIONS_CA, format!("{up}../public/{PERMISSIONS_CA}")),
+            (GOVERNANCE, format!("{up}{GOVERNANCE}")),
+        ] {
+            match symlink(whose, folder.join(file)) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                    return Err(at(&folder.join(file))(error));
+                }
+                _ => {}
+            }
+        }
+        let [key_file, certificate_file, permissions_file] =
+            [KEY, CERTIFICATE, PERMISSIONS].map(|it| folder.join(it));
+        let has_key = certificate_file.exists() && key_file.exists();
+        if !has_key {
+            let lifetime = lifetime.within(&self.identities.certificate);
+            let (key, certificate) = self.identities.issue(name, lifetime)?;
+            put(&key_file, key.serialize_pem().as_bytes(), 0o600)?;
+            put(&certificate_file, certificate.as_bytes(), 0o644)?;
+        }
+        let has_permissions = permissions_file.exists();
+        if !has_permissions || access.is_some() {
+            let refused = |why| Refused { path: certificate_file.clone(), why };
+            let certificate = read_file(&certificate_file)
+                .and_then(|it| Certificate::from_pem(&it))
+                .map_err(refused)?;
+            let everything = Access::everything();
+            let access = access.unwrap_or(&everything);
+            let document = access.document(name, certificate.validity(), domain);
+            let label = permissions_file.display().to_string();
+            Permissions::parse(&label, document.as_bytes())
+                .map_err(|it| Refused { path: permissions_file.clone(), why: it.to_string() })?;
+            self.permissions.put_signed(&folder, PERMISSIONS, &document)?;
+        }
+        let made = Made { key: !has_key, permissions: !has_permissions || access.is_some() };
+        Ok((made, Enclave::read(&self.folder, name, now)?))
+    }
+
+    fn has_rule(&self, path: &Path, domain: u32) -> Result<(), Refused> {
+        let refused = |why| Refused { path: path.to_owned(), why };
+        let document = read_file(path)
+            .and_then(|it| signed::verified(&it, &self.permissions.certificate))
+            .map_err(refused)?;
+        let governance = Governance::parse(&path.display().to_string(), &document);
+        if governance.map_err(|it| refused(it.to_string()))?.domain(domain).is_some() {
+            return Ok(());
+        }
+        Err(refused(format!("has no rule for domain {domain}, so nobody could join it")))
+    }
+}
+
+/// A folder that goes where it is not done with.
+struct Unfinished(PathBuf);
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        // What is finished has another name.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Whether a keystore is there; what else is there must not be mixed with one.
+fn is_there(folder: &Path) -> Result<bool, Refused> {
+    if ["public", "private", "enclaves"].iter().any(|it| folder.join(it).exists()) {
+        return Ok(true);
+    }
+    let refused = |why| Err(Refused { path: folder.to_owned(), why });
+    match fs::read_dir(folder).map(|mut it| it.next().is_none()) {
+        Ok(false) => refused(
+            "is not empty, and is no keystore, which has public, private and enclaves".to_owned(),
+        ),
+        Ok(true) => Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => refused(error.to_string()),
+    }
+}
+
+impl Authority {
+    fn new(lifetime: Lifetime) -> Result<(Self, String), Refused> {
+        let refused = |why: String| Refused { path: "ca.cert.pem".into(), why };
+        let failed = |error: rcgen::Error| refused(error.to_string());
+        let key = KeyPair::generate().map_err(failed)?;
+        let mut asked = params("tsuji keystore", lifetime);
+        asked.is_ca = IsCa::Ca(BasicConstraints::Constrained(1));
+        let pem = asked.self_signed(&key).map_err(failed)?.pem();
+        let certificate = Certificate::from_pem(pem.as_bytes()).map_err(refused)?;
+        Ok((Self { certificate, key }, pem))
+    }
+
+    fn read(keystore: &Path, file: &str, key: &str, now: SystemTime) -> Result<Self, Refused> {
+        let path = keystore.join("public").join(file);
+        let refused = |why| Refused { path: path.clone(), why };
+        let certificate =
+            read_file(&path).and_then(|it| Certificate::from_pem(&it)).map_err(refused)?;
+        certificate.is_anchor().and_then(|()| certificate.is_valid_at(now)).map_err(refused)?;
+        let path = keystore.join("private").join(key);
+        let refused = |why| Refused { path: path.clone(), why };
+        let pem = read_file(&path).map_err(refused)?;
+        let key = std::str::from_utf8(&pem).ok().and_then(|it| KeyPair::from_pem(it).ok());
+        let key = key.ok_or_else(|| {
+            refused("is no key in PKCS #8 and in clear, of P-256, P-384 or RSA".to_owned())
+        })?;
+        if key.der_bytes() != certificate.key() {
+            return Err(refused(format!("is not the key of public/{file}")));
+        }
+        Ok(Self { certificate, key })
+    }
+
+    fn issue(&self, name: &str, lifetime: Lifetime) -> Result<(KeyPair, String), Refused> {
+        let failed = |error: rcgen::Error| Refused {
+            path: CERTIFICATE.into(),
+            why: format!("cannot be issued: {error}"),
+        };
+        let authority = self.certificate.der().into();
+        let issuer = Issuer::from_ca_cert_der(&authority, &self.key).map_err(failed)?;
+        let key = KeyPair::generate().map_err(failed)?;
+        let mut asked = params(name, lifetime);
+        asked.is_ca = IsCa::ExplicitNoCa;
+        let certificate = asked.signed_by(&key, &issuer).map_err(failed)?;
+        Ok((key, certificate.pem()))
+    }
+
+    /// Writes a document beside the same with a signature, which is all that counts.
+    fn put_signed(&self, folder: &Path, file: &str, document: &str) -> Result<(), Refused> {
+        let path = folder.join(file);
+        let signed = signed::signed(document, &self.certificate, &self.key)
+            .map_err(|why| Refused { path: path.clone(), why })?;
+        put(&path.with_extension("xml"), document.as_bytes(), 0o644)?;
+        put(&path, &signed, 0o644)
+    }
+}
+
+fn params(name: &str, lifetime: Lifetime) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.not_before = OffsetDateTime::from(lifetime.first);
+    params.not_after = OffsetDateTime::from(lifetime.last);
+    params
+}
+
+/// Whether an enclave can have this name, such as `/talker`, which its certificate is to carry.
+///
+/// # Errors
+///
+/// Why not.
+pub fn validate_enclave(name: &str) -> Result<(), String> {
+    let is_part = |it: &str| {
+        let begins = it.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+        begins && it.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && !it.contains("__")
+    };
+    let parts = name.strip_prefix('/').filter(|it| it.is_empty() || it.split('/').all(is_part));
+    if parts.is_none() {
+        return Err("is no name of an enclave; allowed: such as /talker or /robot/talker".into());
+    }
+    if NAME_MAX < name.len() {
+        return Err(format!(
+            "is longer than {NAME_MAX} letters, the most that a certificate names"
+        ));
+    }
+    Ok(())
+}
+
+/// Puts a file there as a whole, in the place of what is there.
+fn put(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Refused> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let new = path.with_file_name(format!(".{name}.new"));
+    let written = || {
+        let _ = fs::remove_file(&new);
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&new)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&new, path)
+    };
+    written().map_err(|error| Refused { path: path.to_owned(), why: error.to_string() })
+}
+
+fn governance(domain: u32) -> String {
+    format!(
+        r#"<?xml version="1.0" encoding="UTF-8"?>
+<dds xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:noNamespaceSchemaLocation="http://www.omg.org/spec/DDS-SECURITY/20170901/omg_shared_ca_governance.xsd">
+  <domain_access_rules>
+    <domain_rule>
+      <domains>
+        <id>{domain}</id>
+      </domains>
+      <allow_unauthenticated_participants>false</allow_unauthenticated_participants>
+      <enable_join_access_control>true</enable_join_access_control>
+      <discovery_protection_kind>ENCRYPT</discovery_protection_kind>
+      <liveliness_protection_kind>ENCRYPT</liveliness_protection_kind>
+      <rtps_protection_kind>SIGN</rtps_protection_kind>
+      <topic_access_rules>
+        <topic_rule>
+          <topic_expression>*</topic_expression>
+          <enable_discovery_protection>true</enable_discovery_protection>
+          <enable_liveliness_protection>true</enable_liveliness_protection>
+          <enable_read_access_control>true</enable_read_access_control>
+          <enable_write_access_control>true</enable_write_access_control>
+          <metadata_protection_kind>ENCRYPT</metadata_protection_kind>
+          <data_protection_kind>ENCRYPT</data_protection_kind>
+        </topic_rule>
+      </topic_access_rules>
+    </domain_rule>
+  </domain_access_rules>
+</dds>
+"#
+    )
+}
+
+const IDENTITY_KEY: &str = "identity_ca.key.pem";
+const PERMISSIONS_KEY: &str = "permissions_ca.key.pem";
+const DAY: Duration = Duration::from_secs(86_400);
+/// The most letters of a common name, by the upper bounds of RFC 5280.
+const NAME_MAX: usize = 64;

@@ -1,0 +1,203 @@
+//! Nodes of Fast DDS, which has DDS Security of its own, in keystores that are made here. Where the peer was not built
+//! (`make test-interop STEPS=fastdds`), these tests do nothing.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+use tsuji_security::{AccessPolicy, Deed, Enclave, Lifetime, Maker};
+
+const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data");
+const WATCHDOG: Duration = Duration::from_secs(60);
+const DOMAIN: u32 = 91;
+
+#[allow(clippy::print_stderr, reason = "says that it did not run")]
+fn peer() -> Option<OsString> {
+    let peer = std::env::var_os("TSUJI_PEER_FASTDDS");
+    if peer.is_none() {
+        eprintln!("no TSUJI_PEER_FASTDDS: not run");
+    }
+    peer
+}
+
+/// A node, which ends with its standard input.
+struct Node {
+    child: Child,
+    input: Option<ChildStdin>,
+    lines: Receiver<String>,
+}
+
+impl Node {
+    fn start(peer: &OsString, words: [&str; 5]) -> Self {
+        let mut child = Command::new(peer)
+            .args(words)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let (tell, lines) = mpsc::channel();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        thread::spawn(move || output.lines().map_while(Result::ok).all(|it| tell.send(it).is_ok()));
+        let input = child.stdin.take();
+        Self { child, input, lines }
+    }
+
+    /// Its next line; none where it has ended.
+    fn next(&self) -> Option<String> {
+        match self.lines.recv_timeout(WATCHDOG) {
+            Ok(line) => Some(line),
+            Err(mpsc::RecvTimeoutError::Disconnected) => None,
+            Err(mpsc::RecvTimeoutError::Timeout) => panic!("nothing was heard for {WATCHDOG:?}"),
+        }
+    }
+
+    /// The next values that it hears.
+    fn hears(&self, count: usize) -> Vec<u32> {
+        (0..count).map(|_| self.next().unwrap().parse().unwrap()).collect()
+    }
+
+    /// Whether Fast DDS lets it have its endpoint.
+    fn may(mut self) -> bool {
+        let is_ready = self.next().as_deref() == Some("ready");
+        drop(self.input.take());
+        let code = self.child.wait().unwrap().code();
+        assert_eq!(code, Some(if is_ready { 0 } else { 3 }), "a participant at least");
+        is_ready
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        drop(self.input.take());
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let id = std::process::id();
+        let folder = std::env::temp_dir().join(format!("tsuji-security-fastdds-{id}-{name}"));
+        fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+
+    /// A keystore with these enclaves, which may do everything. The folder of each.
+    fn keystore<const N: usize>(&self, name: &str, enclaves: [&str; N]) -> [String; N] {
+        let keystore = self.0.join(name);
+        let now = SystemTime::now();
+        let lifetime = Lifetime::days(now, 10);
+        Maker::make(&keystore, DOMAIN, lifetime).unwrap();
+        let maker = Maker::open(&keystore, now).unwrap();
+        enclaves.map(|it| {
+            let (_, enclave) = maker.add(it, None, DOMAIN, lifetime, now).unwrap();
+            enclave.folder().to_str().unwrap().to_owned()
+        })
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn nodes_of_one_keystore_hear_each_other_and_no_stranger() {
+    let Some(peer) = peer() else { return };
+    let folder = Folder::new("strangers");
+    let [talker, listener] = folder.keystore("ours", ["/talker", "/robot/listener"]);
+    let [stranger] = folder.keystore("theirs", ["/talker"]);
+    let domain = DOMAIN.to_string();
+    let start = |what, enclave: &str, first: u32| {
+        let first = first.to_string();
+        let node = Node::start(&peer, [what, enclave, &domain, "rt/chatter", &first]);
+        assert_eq!(node.next().as_deref(), Some("ready"), "{what} {enclave}");
+        node
+    };
+    const CLEAR: u32 = 1_000_000;
+    const THEIRS: u32 = 2_000_000;
+    const OURS: u32 = 3_000_000;
+    let _in_clear = start("publish", "-", CLEAR);
+    let _stranger = start("publish", &stranger, THEIRS);
+    let all = start("subscribe", "-", 0);
+    // There is something to be heard.
+    assert!(all.hears(10).iter().all(|it| (CLEAR..THEIRS).contains(it)));
+    let ours = start("subscribe", &listener, 0);
+    let _talker = start("publish", &talker, OURS);
+    let heard = ours.hears(50);
+    assert!(heard.iter().all(|it| OURS <= *it), "{heard:?}");
+    let heard = all.hears(50);
+    assert!(heard.iter().all(|it| (CLEAR..THEIRS).contains(it)), "{heard:?}");
+}
+
+const POLICY: &str = r#"<policy version="0.2.0"><enclaves><enclave path="/arm"><profiles>
+    <profile ns="/robot" node="arm">
+        <topics subscribe="ALLOW" publish="DENY"><topic>joints</topic><topic>/s*n</topic></topics>
+        <services reply="ALLOW"><service>~/stop</service></services>
+        <actions execute="ALLOW"><action>reach</action></actions>
+        <topics publish="ALLOW"><topic>*</topic></topics>
+    </profile>
+</profiles></enclave></enclaves></policy>"#;
+
+/// Whether Fast DDS allows what is allowed here, and nothing else.
+#[track_caller]
+fn decides_the_same(peer: &OsString, enclave: &Enclave, domain: u32, topics: &[&str]) {
+    let (folder, number) = (enclave.folder().to_str().unwrap(), domain.to_string());
+    let mut answers = [0; 2];
+    for topic in topics {
+        for (deed, what) in [(Deed::Publish, "publish"), (Deed::Subscribe, "subscribe")] {
+            let answer = enclave.may(deed, domain, topic);
+            let by_peer = Node::start(peer, [what, folder, &number, topic, "0"]).may();
+            assert_eq!(answer.is_allowed, by_peer, "{deed} {topic}: {}", answer.because);
+            answers[usize::from(by_peer)] += 1;
+        }
+    }
+    assert!(answers.iter().all(|it| 0 < *it), "{answers:?}");
+}
+
+#[test]
+fn what_is_allowed_here_is_allowed_there() {
+    let Some(peer) = peer() else { return };
+    let folder = Folder::new("decides");
+    let policy = folder.0.join("policy.xml");
+    fs::write(&policy, POLICY).unwrap();
+    let policy = AccessPolicy::read(&policy).unwrap();
+    let [_] = folder.keystore("keystore", ["/other"]);
+    let keystore = folder.0.join("keystore");
+    let now = SystemTime::now();
+    let maker = Maker::open(&keystore, now).unwrap();
+    let lifetime = Lifetime::days(now, 10);
+    let (_, arm) = maker.add("/arm", policy.access("/arm"), DOMAIN, lifetime, now).unwrap();
+    let topics = [
+        "rt/robot/joints",
+        "rt/robot/other",
+        "rt/scan",
+        "rt/sun/moon",
+        "rt/odom",
+        "rq/robot/arm/stopRequest",
+        "rr/robot/arm/stopReply",
+        "rq/robot/reach/_action/send_goalRequest",
+        "rt/robot/reach/_action/feedback",
+        "ros_discovery_info",
+    ];
+    decides_the_same(&peer, &arm, DOMAIN, &topics);
+}
+
+#[test]
+fn what_sros2_has_made_is_decided_as_there() {
+    let Some(peer) = peer() else { return };
+    let keystore = Path::new(DATA).join("sros2");
+    let talker = Enclave::read(&keystore, "/talker_listener/talker", SystemTime::now()).unwrap();
+    let topics = ["rt/chatter", "rt/chatter2", "rt/rosout", "rr/talker/get_parametersReply"];
+    decides_the_same(&peer, &talker, 0, &topics);
+}
