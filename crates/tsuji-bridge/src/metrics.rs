@@ -206,7 +206,26 @@ fn write_flows(all: &[&RouteReport], page: &mut Page) {
             page.sample("", &labels.with(&more), number(latency) / 1e6);
         }
     }
+    let help = "The same latencies, counted by their length; they begin anew where the flow takes another transport.";
+    page.family("tsuji_flow_latency_distribution_seconds", Kind::Histogram, help);
+    for labels in &flows {
+        let Some(latency) = &labels.flow.latency else { continue };
+        let clock = ("clock", &*latency.clock);
+        let mut up_to = 0;
+        for (bound, count) in BOUNDS.iter().zip(&latency.counts) {
+            up_to += count;
+            page.sample("_bucket", &labels.with(&[clock, ("le", *bound)]), up_to as f64);
+        }
+        page.sample("_sum", &labels.with(&[clock]), latency.sum_us / 1e6);
+        page.sample("_count", &labels.with(&[clock]), up_to as f64);
+    }
 }
+
+/// [`LatencyReport::BOUNDS_US`] in seconds, as labels have them.
+const BOUNDS: [&str; LatencyReport::BOUNDS_US.len() + 1] = [
+    "0.000001", "0.000003", "0.00001", "0.00003", "0.0001", "0.0003", "0.001", "0.003", "0.01",
+    "0.03", "0.1", "0.3", "1.0", "+Inf",
+];
 
 /// The word that the reports in JSON have for it.
 fn word(of_json: serde_json::Result<Value>) -> String {
@@ -335,6 +354,7 @@ enum Kind {
     Counter,
     Gauge,
     Summary,
+    Histogram,
     Info,
 }
 
@@ -352,6 +372,7 @@ impl Page {
         let (word, suffix) = match (self.format, kind) {
             (_, Kind::Gauge) => ("gauge", ""),
             (_, Kind::Summary) => ("summary", ""),
+            (_, Kind::Histogram) => ("histogram", ""),
             // Prometheus itself names a counter as its sample is, and knows no infos.
             (Format::Prometheus, Kind::Counter) => ("counter", "_total"),
             (Format::OpenMetrics, Kind::Counter) => ("counter", ""),

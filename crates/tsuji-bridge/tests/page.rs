@@ -261,6 +261,18 @@ fn metrics_tell_of_flows_processes_and_the_bridge() {
         let found = samples(body, name);
         assert!(!found.is_empty() && found.iter().all(|it| least <= it.1), "{name}: {found:?}");
     }
+    // A histogram grows from bound to bound, and its last bound has all.
+    let buckets = samples(body, "tsuji_flow_latency_distribution_seconds_bucket{flow=");
+    assert_eq!(buckets.len(), 14, "{buckets:?}");
+    assert!(buckets.is_sorted_by(|it, next| it.1 <= next.1), "{buckets:?}");
+    let bound = |at: usize| buckets[at].0.split(",le=\"").nth(1).unwrap().trim_end_matches("\"}");
+    assert_eq!((bound(0), bound(12), bound(13)), ("0.000001", "1.0", "+Inf"));
+    let all = samples(body, "tsuji_flow_latency_distribution_seconds_count{flow=");
+    assert_eq!((all.len(), all[0].1), (1, buckets[13].1));
+    assert_eq!(all[0].1, samples(body, "tsuji_flow_received_samples_total{flow=")[0].1);
+    let sum = samples(body, "tsuji_flow_latency_distribution_seconds_sum{flow=")[0].1;
+    let longest = samples(body, "tsuji_flow_latency_seconds{flow=")[2].1;
+    assert!(0.0 < sum && sum <= longest * all[0].1 * 1.001, "{sum} {longest}");
     // No sample twice, as a scraper refuses that.
     let mut names: Vec<_> = samples(body, "tsuji").into_iter().map(|it| it.0).collect();
     let all = names.len();

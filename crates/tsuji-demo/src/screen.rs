@@ -1049,8 +1049,9 @@ mod tests {
         let mut route = routes[0].clone();
         for (clock, expect) in [("monotonic", "1.5 µs"), ("wall", "~1.5 µs")] {
             let (median_us, p99_us, max_us) = (1.5, 2.5, 3.5);
-            let clock = clock.to_owned();
-            route.latency = Some(LatencyReport { median_us, p99_us, max_us, clock });
+            let (clock, sum_us, counts) = (clock.to_owned(), 0.0, Vec::new());
+            route.latency =
+                Some(LatencyReport { median_us, p99_us, max_us, sum_us, counts, clock });
             assert_eq!(latency(Some(&route), |it| it.median_us).1, expect);
         }
     }

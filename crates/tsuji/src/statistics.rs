@@ -5,18 +5,20 @@
 pub(crate) struct Histogram {
     counts: Box<[u32]>,
     total: u64,
+    sum_ns: u64,
     max_ns: u64,
 }
 
 impl Histogram {
     pub(crate) fn new() -> Self {
-        Self { counts: vec![0; BUCKETS].into_boxed_slice(), total: 0, max_ns: 0 }
+        Self { counts: vec![0; BUCKETS].into_boxed_slice(), total: 0, sum_ns: 0, max_ns: 0 }
     }
 
     pub(crate) fn add(&mut self, ns: u64) {
         let bucket = &mut self.counts[bucket(ns)];
         *bucket = bucket.saturating_add(1);
         self.total += 1;
+        self.sum_ns = self.sum_ns.saturating_add(ns);
         self.max_ns = self.max_ns.max(ns);
     }
 
@@ -29,6 +31,21 @@ impl Histogram {
             rank <= seen
         })?;
         Some(middle(found).min(self.max_ns))
+    }
+
+    pub(crate) fn sum_ns(&self) -> u64 {
+        self.sum_ns
+    }
+
+    /// How many there are up to each bound and above the one before it, by the buckets' middles, and how many above the last.
+    pub(crate) fn counts(&self, bounds_ns: impl Iterator<Item = u64>) -> Vec<u64> {
+        let mut rest = self.counts.iter().enumerate().peekable();
+        let bounds = bounds_ns.chain([u64::MAX]);
+        let up_to = |bound| {
+            let within = std::iter::from_fn(|| rest.next_if(|(at, _)| middle(*at) <= bound));
+            within.map(|(_, count)| u64::from(*count)).sum()
+        };
+        bounds.map(up_to).collect()
     }
 
     pub(crate) fn max_ns(&self) -> u64 {
@@ -72,6 +89,17 @@ mod tests {
             assert!((got / expect - 1.0).abs() < 0.04, "{quantile}: {got}");
         }
         assert_eq!(histogram.max_ns(), 10_000_000);
+    }
+
+    #[test]
+    fn counts_are_between_their_bounds() {
+        let mut histogram = Histogram::new();
+        [1, 90, 900, 950, 5_000, 5_000, u64::MAX].into_iter().for_each(|ns| histogram.add(ns));
+        let counts = |bounds: &[u64]| histogram.counts(bounds.iter().copied());
+        assert_eq!(counts(&[100, 1000, 10_000]), [2, 2, 2, 1]);
+        assert_eq!(counts(&[1]), [1, 6]);
+        assert_eq!(counts(&[]), [7]);
+        assert_eq!(histogram.sum_ns(), u64::MAX);
     }
 
     #[test]

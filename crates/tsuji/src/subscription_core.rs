@@ -792,6 +792,9 @@ impl SubscriptionCore {
                             median_us,
                             p99_us,
                             max_us: histogram.max_ns() as f64 / 1e3,
+                            sum_us: histogram.sum_ns() as f64 / 1e3,
+                            counts: histogram
+                                .counts(LatencyReport::BOUNDS_US.iter().map(|it| it * 1000)),
                             clock: clock.as_str().to_owned(),
                         }
                     }),

@@ -63,6 +63,8 @@ pub(super) fn flow(topic: &str, number: u32) -> RouteReport {
         median_us: 20.0,
         p99_us: 90.0,
         max_us: 200.0,
+        sum_us: 20_000.0,
+        counts: Vec::new(),
         clock: "monotonic".to_owned(),
     };
     RouteReport {
