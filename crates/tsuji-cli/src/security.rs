@@ -11,8 +11,8 @@ use serde_json::{Value as Json, json};
 use tsuji_core::names;
 use tsuji_ros::names::DdsTopic;
 use tsuji_security::{
-    AccessPolicy, Answer, Deed, Enclave, Lifetime, Maker, Protection, Refused, enclaves,
-    validate_enclave,
+    AccessPolicy, Answer, Deed, Enclave, Lifetime, Made, Maker, NewGovernance, Protection, Refused,
+    enclaves, validate_enclave,
 };
 
 use crate::elsewhere;
@@ -73,7 +73,7 @@ pub(crate) struct Create {
     /// Sign this governance for all enclaves
     #[arg(long, value_name = "FILE")]
     governance: Option<PathBuf>,
-    /// How many days certificates that are made count
+    /// How many days certificates of enclaves that are made count
     #[arg(long, value_name = "N", default_value_t = 3650, value_parser = clap::value_parser!(u32).range(1..=36_500))]
     days: u32,
     /// Print JSON
@@ -194,7 +194,12 @@ fn create(args: &Create, globals: &Globals, out: &mut Output) -> anyhow::Result<
         Some(path) => Some((path, AccessPolicy::read(path)?)),
         None => None,
     };
-    let mut names = args.enclaves.clone();
+    let mut names: Vec<String> = Vec::new();
+    for name in &args.enclaves {
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
     if let Some((path, policy)) = &policy {
         if names.is_empty() {
             names.extend(policy.enclaves().map(str::to_owned));
@@ -206,35 +211,74 @@ fn create(args: &Create, globals: &Globals, out: &mut Output) -> anyhow::Result<
             bail!("{file}: says nothing of the enclave {name}; it has {there}");
         }
     }
+    let governance = args.governance.as_deref().map(|it| NewGovernance::read(it, domain));
+    let governance = governance.transpose()?;
     let now = SystemTime::now();
     let lifetime = Lifetime::days(now, args.days);
-    let is_new = Maker::make(&folder, domain, lifetime)?;
-    let maker = Maker::open(&folder, now)?;
-    if let Some(governance) = &args.governance {
-        maker.govern(governance)?;
+    let waits = || output::note("another command makes something in this keystore; waiting for it");
+    let is_new = Maker::make(&folder, domain, now, waits)?;
+    let maker = Maker::open(&folder, now, waits)?;
+    warn_of_authorities(&folder);
+    if let Some(governance) = &governance {
+        for name in maker.govern(governance)? {
+            output::warning(format_args!("{name}: has a governance of its own, which is kept"));
+        }
     }
-    let mut added = Vec::new();
+    let mut added: Vec<(Made, Enclave)> = Vec::new();
+    let mut refused = None;
     for name in &names {
         let access = policy.as_ref().and_then(|(_, it)| it.access(name));
-        added.push(maker.add(name, access, domain, lifetime, now)?);
+        match maker.add(name, access, domain, lifetime, now) {
+            Ok(it) => added.push(it),
+            Err(why) => {
+                refused = Some((name, why));
+                break;
+            }
+        }
+    }
+    if added.iter().any(|(made, _)| made.key) && maker.last() < lifetime.last() {
+        let left = maker.last().duration_since(now).unwrap_or_default();
+        output::warning(format_args!(
+            "the authority of the keystore expires in {}, and certificates with it",
+            days(left)
+        ));
     }
     if args.json {
-        let enclaves: Vec<Json> = added
-            .iter()
-            .map(|(made, enclave)| {
-                let mut json = enclave_json(enclave.name(), Ok(enclave));
-                json["has_new_key"] = made.key.into();
-                json["has_new_permissions"] = made.permissions.into();
-                json
-            })
-            .collect();
+        let enclaves = added.iter().map(|(made, enclave)| {
+            let mut json = enclave_json(enclave.name(), Ok(enclave));
+            json["has_new_key"] = made.key.into();
+            json["has_new_permissions"] = made.permissions.into();
+            json
+        });
+        let refused = refused.iter().map(|(name, why)| enclave_json(name, Err(why)));
+        let enclaves: Vec<Json> = enclaves.chain(refused).collect();
         let folder = folder.display().to_string();
         let json =
             json!({ "keystore": folder, "is_new": is_new, "domain": domain, "enclaves": enclaves });
-        return Ok(out.lines(serde_json::to_string_pretty(&json)?)?);
+        out.lines(serde_json::to_string_pretty(&json)?)?;
+    } else {
+        let state = if is_new { "made" } else { "was there" };
+        out.line(format_args!("{}: {state}", folder.display()))?;
+        list_made(&added, policy.is_some(), now, out)?;
     }
-    let state = if is_new { "made" } else { "was there" };
-    out.line(format_args!("{}: {state}", folder.display()))?;
+    if let Some((_, why)) = refused {
+        return Err(why.into());
+    }
+    if is_new && !args.json {
+        output::note(format_args!(
+            "whoever has {} can make enclaves; a robot needs only public, enclaves/governance.p7s and its own enclave",
+            folder.join("private").display()
+        ));
+    }
+    Ok(())
+}
+
+fn list_made(
+    added: &[(Made, Enclave)],
+    has_policy: bool,
+    now: SystemTime,
+    out: &mut Output,
+) -> anyhow::Result<()> {
     let mut table = Table::new(&[
         Column::name("ENCLAVE", 12),
         Column::whole("KEY"),
@@ -245,9 +289,9 @@ fn create(args: &Create, globals: &Globals, out: &mut Output) -> anyhow::Result<
         true => Cell::new("new", Colour::Good),
         false => "kept".into(),
     };
-    for (made, enclave) in &added {
-        let access = match (made.permissions, &policy) {
-            (true, None) => Cell::new("new: everything", Colour::Warning),
+    for (made, enclave) in added {
+        let access = match (made.permissions, has_policy) {
+            (true, false) => Cell::new("new: everything", Colour::Warning),
             (is_new, _) => word(is_new),
         };
         let expires = expires(enclave, now).0;
@@ -257,12 +301,6 @@ fn create(args: &Create, globals: &Globals, out: &mut Output) -> anyhow::Result<
         for line in table.lines(out.columns(), out.paint) {
             out.line(line)?;
         }
-    }
-    if is_new {
-        output::note(format_args!(
-            "whoever has {} can make enclaves; robots need only public and enclaves",
-            folder.join("private").display()
-        ));
     }
     Ok(())
 }
@@ -283,6 +321,7 @@ fn check(args: &Check, out: &mut Output) -> anyhow::Result<()> {
     let now = SystemTime::now();
     let read: Vec<_> = names.iter().map(|it| (it, Enclave::read(&keystore, it, now))).collect();
     let refused = read.iter().filter(|(_, it)| it.is_err()).count();
+    warn_of_authorities(&keystore);
     read.iter().for_each(|(name, it)| warn_of(&keystore, name, it));
     if args.json {
         let all: Vec<Json> =
@@ -325,20 +364,44 @@ fn check(args: &Check, out: &mut Output) -> anyhow::Result<()> {
 
 /// Warns where others than its owner may read a key, and where an enclave has the certificate of another.
 fn warn_of(keystore: &Path, name: &str, enclave: &Result<Enclave, Refused>) {
-    let key = keystore.join("enclaves").join(name.trim_start_matches('/')).join("key.pem");
-    let mode = key.metadata().map_or(0, |it| it.permissions().mode() & 0o777);
-    if mode & 0o077 != 0 {
-        let path = key.display();
-        output::warning(format_args!(
-            "{path}: others may read this key (mode {mode:03o}); chmod 600 it"
-        ));
-    }
+    warn_of_key(&keystore.join("enclaves").join(name.trim_start_matches('/')).join("key.pem"));
     let Ok(enclave) = enclave else { return };
     // SROS2 names certificates by enclaves; others name them as they like.
     let subject = enclave.certificate().subject();
     let of = subject.strip_prefix("CN=").filter(|it| it.starts_with('/'));
     if of.is_some_and(|it| it != enclave.name()) {
         output::warning(format_args!("{}: its certificate is that of {subject}", enclave.name()));
+    }
+    if enclave.domains().next().is_none() {
+        let name = enclave.name();
+        output::warning(format_args!(
+            "{name}: may join no domain; its permissions and governance have none in common"
+        ));
+    }
+}
+
+/// Warns where others than their owner may read the keys that make enclaves.
+fn warn_of_authorities(keystore: &Path) {
+    let folder = keystore.join("private");
+    // What nobody else may enter nobody else may read.
+    if folder.metadata().is_ok_and(|it| it.permissions().mode() & 0o011 != 0) {
+        let mut keys: Vec<_> = ["identity_ca.key.pem", "permissions_ca.key.pem"]
+            .iter()
+            .filter_map(|it| folder.join(it).canonicalize().ok())
+            .collect();
+        keys.dedup();
+        keys.iter().for_each(|it| warn_of_key(it));
+    }
+}
+
+/// Warns where others than its owner may read a key.
+fn warn_of_key(path: &Path) {
+    let mode = path.metadata().map_or(0, |it| it.permissions().mode() & 0o777);
+    if mode & 0o077 != 0 {
+        let path = path.display();
+        output::warning(format_args!(
+            "{path}: others may read this key (mode {mode:03o}); chmod 600 it"
+        ));
     }
 }
 
@@ -436,6 +499,10 @@ fn explain(args: &Explain, globals: &Globals, out: &mut Output) -> anyhow::Resul
 
 /// With its slash, which may be left out.
 fn enclave_name(text: &str) -> Result<String, String> {
+    // A variable that is not set would name the enclave of all.
+    if text.is_empty() {
+        return Err("it is empty; allowed: such as /talker, and / for the one above all".to_owned());
+    }
     let name = if text.starts_with('/') { text.to_owned() } else { format!("/{text}") };
     validate_enclave(&name).map(|()| name).map_err(|why| format!("it {why}"))
 }

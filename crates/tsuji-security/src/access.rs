@@ -281,31 +281,48 @@ impl Sources {
     }
 
     fn enclave<'a>(&mut self, node: Node<'a, 'a>, places: &mut Places<'a>, access: &mut Access) {
+        // SROS2 makes a grant of each, of which the first alone counts.
+        Reader { places }.at_most_once(node, &["profiles"]);
         for profiles in places.elements(node) {
-            if profiles.tag_name().name() != "profiles" {
-                places.unknown_element(profiles, &["profiles"]);
+            match profiles.tag_name().name() {
+                "profiles" => self.profiles(profiles, places, access),
+                _ => places.unknown_element(profiles, &["profiles"]),
+            }
+        }
+    }
+
+    fn profiles<'a>(&mut self, node: Node<'a, 'a>, places: &mut Places<'a>, access: &mut Access) {
+        places.attributes(node, &["type"]);
+        for profile in places.elements(node) {
+            if is_include(profile) {
+                self.include(profile, places, "policy", PROFILES, &mut |it, root, places| {
+                    let of = |node: Node<'_, '_>, name: &str| node.tag_name().name() == name;
+                    let within = |name| move |it: &Node<'_, '_>| of(*it, name);
+                    let enclaves = root.children().filter(within("enclaves"));
+                    let enclaves = enclaves.flat_map(|it| it.children().filter(within("enclave")));
+                    for enclave in enclaves {
+                        it.enclave(enclave, places, access);
+                    }
+                });
                 continue;
             }
-            places.attributes(profiles, &["type"]);
-            for profile in places.elements(profiles) {
-                match profile.tag_name().name() {
-                    "profile" => {
-                        places.attributes(profile, &["ns", "node"]);
-                        let namespace = places.required(profile, "ns");
-                        let node = places.required(profile, "node");
-                        let (Some(namespace), Some(node)) = (namespace, node) else { continue };
-                        if !namespace.value().starts_with('/') {
-                            let problem = "is no namespace; allowed: such as / or /robot";
-                            let (at, word) = (namespace.range_value().start, namespace.value());
-                            places.error(at, word, problem.to_owned(), &[]);
-                        }
-                        let owner = Owner { namespace: namespace.value(), node: node.value() };
-                        self.blocks(profile, places, owner, access);
+            match profile.tag_name().name() {
+                "profile" => {
+                    places.attributes(profile, &["ns", "node"]);
+                    let namespace = places.required(profile, "ns");
+                    let node = places.required(profile, "node");
+                    let (Some(namespace), Some(node)) = (namespace, node) else { continue };
+                    if !namespace.value().starts_with('/') {
+                        let problem = "is no namespace; allowed: such as / or /robot";
+                        let (at, word) = (namespace.range_value().start, namespace.value());
+                        places.error(at, word, problem.to_owned(), &[]);
                     }
-                    // For people.
-                    "metadata" => {}
-                    _ => places.unknown_element(profile, &["profile", "metadata"]),
+                    let owner = Owner { namespace: namespace.value(), node: node.value() };
+                    self.blocks(profile, places, owner, access);
                 }
+                // For people.
+                "metadata" => {}
+                _ => places.unknown_element(profile, &["profile", "metadata", "xi:include"]),
             }
         }
     }
@@ -347,6 +364,11 @@ impl Sources {
                 let mut reader = Reader { places };
                 let text = reader.some_text(child);
                 reader.pattern(child, text);
+                if text.contains(char::is_control) {
+                    let problem = "has a line end or another control character".to_owned();
+                    places.error(name_offset(child), item, problem, &[]);
+                    continue;
+                }
                 let full = full_name(owner, text);
                 for (allows, words) in &said {
                     let into = if *allows { &mut access.allowed } else { &mut access.denied };
@@ -368,6 +390,16 @@ impl Sources {
         read: &mut dyn for<'b> FnMut(&mut Self, Node<'b, 'b>, &mut Places<'b>),
     ) {
         places.leaf(node);
+        for attribute in node.attributes() {
+            let (name, value) = (attribute.name(), attribute.value());
+            let is_known =
+                ["href", "xpointer"].contains(&name) || (name, value) == ("parse", "xml");
+            if attribute.namespace().is_some() || !is_known {
+                let problem = format!("={value:?} is not taken here");
+                let allowed = ["href", "xpointer", "parse=\"xml\""];
+                places.error(attribute.range().start, name, problem, &allowed);
+            }
+        }
         let (href, xpointer) = (places.required(node, "href"), places.required(node, "xpointer"));
         let (Some(href), Some(xpointer)) = (href, xpointer) else { return };
         let at = href.range_value().start;
@@ -450,6 +482,7 @@ fn full_name(owner: Owner<'_>, name: &str) -> String {
 const VERSION: &str = "0.2.0";
 const XINCLUDE: [&str; 2] = ["http://www.w3.org/2001/XInclude", "http://www.w3.org/2003/XInclude"];
 const ENCLAVES: &str = "xpointer(/policy/enclaves/*)";
+const PROFILES: &str = "xpointer(/policy/enclaves/enclave/profiles/*)";
 const PROFILE: &str = "xpointer(/profile/*)";
 const DEPTH_MAX: usize = 8;
 const INCLUDED_MAX: usize = 1000;

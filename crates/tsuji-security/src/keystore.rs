@@ -182,6 +182,13 @@ impl Enclave {
         Answer { is_allowed: true, because }
     }
 
+    /// The domains that it may join by governance and by its grant.
+    pub fn domains(&self) -> impl Iterator<Item = u32> {
+        (0..=DOMAIN_MAX).filter(|it| {
+            self.governance.domain(*it).is_some() && self.grant.may_join(*it).is_allowed
+        })
+    }
+
     /// The least that protects samples of a topic as DDS names it; none where it may not be.
     pub fn protection(&self, domain: u32, topic: &str) -> Option<Protection> {
         let of_domain = self.governance.domain(domain)?;
@@ -266,5 +273,7 @@ pub(crate) const IDENTITY_CA: &str = "identity_ca.cert.pem";
 pub(crate) const PERMISSIONS_CA: &str = "permissions_ca.cert.pem";
 pub(crate) const GOVERNANCE: &str = "governance.p7s";
 pub(crate) const PERMISSIONS: &str = "permissions.p7s";
+/// The highest domain: the ports of RTPS end there.
+const DOMAIN_MAX: u32 = 232;
 /// Names have no more parts than this.
-const DEPTH_MAX: usize = 16;
+const DEPTH_MAX: usize = 32;

@@ -1,5 +1,6 @@
 //! Makes keystores and enclaves, laid out as `ros2 security create_keystore` and `create_enclave` do.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, symlink};
@@ -18,7 +19,7 @@ use crate::certificate::Certificate;
 use crate::keystore::{
     CERTIFICATE, GOVERNANCE, IDENTITY_CA, KEY, PERMISSIONS, PERMISSIONS_CA, read_file,
 };
-use crate::{Access, Enclave, Governance, Permissions, Refused, signed};
+use crate::{Access, Enclave, Governance, Permissions, Refused, enclaves, signed};
 
 /// From when to when something counts that is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +32,11 @@ impl Lifetime {
     /// So many days from now on. It begins a day before, for machines whose clock is behind.
     pub fn days(now: SystemTime, days: u32) -> Self {
         Self { first: now - DAY, last: now + DAY * days }
+    }
+
+    /// When it ends.
+    pub fn last(self) -> SystemTime {
+        self.last
     }
 
     fn within(self, authority: &Certificate) -> Self {
@@ -64,57 +70,45 @@ struct Authority {
 }
 
 impl Maker {
-    /// Makes a keystore whose messages are all encrypted in one domain, where there is none, as a whole or not at all. Whether it did.
+    /// Makes a keystore whose messages are all encrypted in one domain, where there is none. Its authority counts for twenty years.
+    /// Says whether it did. `waits` is called where another makes it just now.
     ///
     /// # Errors
     ///
     /// The file or folder that is in its way.
-    pub fn make(folder: &Path, domain: u32, lifetime: Lifetime) -> Result<bool, Refused> {
-        let at = |path: &Path| {
-            let path = path.to_owned();
-            move |error: io::Error| Refused { path, why: error.to_string() }
-        };
-        if is_there(folder)? {
+    pub fn make(
+        folder: &Path,
+        domain: u32,
+        now: SystemTime,
+        waits: impl FnOnce(),
+    ) -> Result<bool, Refused> {
+        // The keys come last, so that it is whole.
+        if folder.join("private").exists() {
             return Ok(false);
         }
-        let Some(name) = folder.file_name() else {
-            let why = "has no name that a keystore could have".to_owned();
-            return Err(Refused { path: folder.to_owned(), why });
-        };
+        // A folder that is there stays the one it is: somebody may be in it, or it is another file system.
+        if folder.is_dir() {
+            let file = File::open(folder).map_err(at(folder))?;
+            lock(folder, &file, waits)?;
+            if is_there(folder)? {
+                return Ok(false);
+            }
+            let new = Unfinished::within(folder)?;
+            build(&new.0, domain, now)?;
+            for part in PARTS {
+                fs::rename(new.0.join(part), folder.join(part)).map_err(at(&folder.join(part)))?;
+            }
+            return Ok(true);
+        }
         let beside = match folder.parent() {
             Some(parent) if parent != Path::new("") => parent,
             _ => Path::new("."),
         };
         fs::create_dir_all(beside).map_err(at(beside))?;
-        // It gets its name as a whole. Nobody else has been in the folder before, whoever may write beside it.
-        let mut id = [0_u8; 8];
-        let random = SystemRandom::new().fill(&mut id);
-        random.map_err(|_| at(folder)(io::Error::other("the system has no random numbers")))?;
-        let new = Unfinished(beside.join(format!(
-            ".{}.{}",
-            name.to_string_lossy(),
-            HEXLOWER.encode(&id)
-        )));
-        let new = &new.0;
-        fs::DirBuilder::new().mode(0o700).create(new).map_err(at(new))?;
-        let (authority, certificate) = Authority::new(lifetime)?;
-        let [public, private, enclaves] = ["public", "private", "enclaves"].map(|it| new.join(it));
-        for (folder, mode) in [(&public, 0o755), (&private, 0o700), (&enclaves, 0o755)] {
-            fs::DirBuilder::new().mode(mode).create(folder).map_err(at(folder))?;
-        }
-        put(&private.join("ca.key.pem"), authority.key.serialize_pem().as_bytes(), 0o600)?;
-        put(&public.join("ca.cert.pem"), certificate.as_bytes(), 0o644)?;
-        for (folder, file, whose) in [
-            (&public, IDENTITY_CA, "ca.cert.pem"),
-            (&public, PERMISSIONS_CA, "ca.cert.pem"),
-            (&private, IDENTITY_KEY, "ca.key.pem"),
-            (&private, PERMISSIONS_KEY, "ca.key.pem"),
-        ] {
-            symlink(whose, folder.join(file)).map_err(at(&folder.join(file)))?;
-        }
-        authority.put_signed(&enclaves, GOVERNANCE, &governance(domain))?;
-        fs::set_permissions(new, fs::Permissions::from_mode(0o755)).map_err(at(new))?;
-        match fs::rename(new, folder) {
+        let new = Unfinished::within(beside)?;
+        build(&new.0, domain, now)?;
+        fs::set_permissions(&new.0, fs::Permissions::from_mode(0o755)).map_err(at(&new.0))?;
+        match fs::rename(&new.0, folder) {
             Ok(()) => Ok(true),
             // Another was faster.
             Err(_) if is_there(folder)? => Ok(false),
@@ -122,35 +116,45 @@ impl Maker {
         }
     }
 
-    /// Opens a keystore that is there, and waits for others who make something in it.
+    /// Opens a keystore that is there. `waits` is called where another makes something in it, who is waited for.
     ///
     /// # Errors
     ///
     /// The first file that is missing, unreadable or does not fit the others, and why.
-    pub fn open(folder: &Path, now: SystemTime) -> Result<Self, Refused> {
-        let told = |error: io::Error| Refused { path: folder.to_owned(), why: error.to_string() };
-        let lock = File::open(folder).map_err(told)?;
-        lock.lock().map_err(told)?;
+    pub fn open(folder: &Path, now: SystemTime, waits: impl FnOnce()) -> Result<Self, Refused> {
+        // Of what is there nobody else can open this one, so nobody else can hold it up.
+        let path = folder.join("private").join(IDENTITY_KEY);
+        let file = OpenOptions::new().read(true).write(true).open(&path);
+        let file = file.or_else(|_| File::open(&path)).map_err(at(&path))?;
+        lock(&path, &file, waits)?;
         Ok(Self {
             identities: Authority::read(folder, IDENTITY_CA, IDENTITY_KEY, now)?,
             permissions: Authority::read(folder, PERMISSIONS_CA, PERMISSIONS_KEY, now)?,
             folder: folder.to_owned(),
-            _lock: lock,
+            _lock: file,
         })
     }
 
-    /// Signs another governance for all enclaves.
+    /// When its authorities end, and with them all that they have signed.
+    pub fn last(&self) -> SystemTime {
+        let last = |it: &Authority| it.certificate.validity().1;
+        last(&self.identities).min(last(&self.permissions))
+    }
+
+    /// Signs another governance for all enclaves. Returns those that have one of their own, which stays.
     ///
     /// # Errors
     ///
     /// What is wrong with it, or the file that cannot be written.
-    pub fn govern(&self, path: &Path) -> Result<(), Refused> {
-        let refused = |why| Refused { path: path.to_owned(), why };
-        let document = read_file(path).map_err(refused)?;
-        Governance::parse(&path.display().to_string(), &document)
-            .map_err(|it| refused(it.to_string()))?;
-        let text = String::from_utf8(document).map_err(|_| refused("is not UTF-8".to_owned()))?;
-        self.permissions.put_signed(&self.folder.join("enclaves"), GOVERNANCE, &text)
+    pub fn govern(&self, governance: &NewGovernance) -> Result<Vec<String>, Refused> {
+        let folder = self.folder.join("enclaves");
+        self.permissions.put_signed(&folder, GOVERNANCE, &governance.0)?;
+        let signed = folder.join(GOVERNANCE);
+        let shared = read_file(&signed).map_err(|why| Refused { path: signed, why })?;
+        let has_own = |name: &String| {
+            read_file(&folder.join(&name[1..]).join(GOVERNANCE)).is_ok_and(|it| it != shared)
+        };
+        Ok(enclaves(&self.folder).into_iter().filter(has_own).collect())
     }
 
     /// Adds what an enclave lacks: its key, its certificate, the files that it shares with all. What it may do is made anew where
@@ -158,7 +162,7 @@ impl Maker {
     ///
     /// # Errors
     ///
-    /// The name or the file that is wrong, and why.
+    /// The name or the file that is wrong, and why. What was there is then as it was.
     pub fn add(
         &self,
         name: &str,
@@ -175,11 +179,74 @@ impl Maker {
             "" => enclaves,
             parts => enclaves.join(parts),
         };
-        let at = |path: &Path| {
+        let [key_file, certificate_file, permissions_file] =
+            [KEY, CERTIFICATE, PERMISSIONS].map(|it| folder.join(it));
+        // A link that leads nowhere is there too.
+        let is_there = |path: &Path| path.symlink_metadata().is_ok();
+        let refused = |path: &Path| {
             let path = path.to_owned();
-            move |error: io::Error| Refused { path, why: error.to_string() }
+            move |why: String| Refused { path, why }
         };
-        fs::create_dir_all(&folder).map_err(at(&folder))?;
+        // A key without a certificate is what one left who was killed: nobody knows it.
+        let new = match (is_there(&key_file), is_there(&certificate_file)) {
+            (true, true) => None,
+            (_, false) => {
+                let lifetime = lifetime.within(&self.identities.certificate);
+                let issued = self.identities.issue(name, lifetime);
+                Some(issued.map_err(refused(&certificate_file))?)
+            }
+            (false, true) => {
+                let why =
+                    format!("is not there, and its {CERTIFICATE} is; remove that for a new key");
+                return Err(refused(&key_file)(why));
+            }
+        };
+        let certificate = match &new {
+            Some((_, pem)) => Certificate::from_pem(pem.as_bytes()),
+            None => read_file(&certificate_file).and_then(|it| Certificate::from_pem(&it)),
+        };
+        let certificate = certificate.map_err(refused(&certificate_file))?;
+        certificate
+            .is_issued_by(&self.identities.certificate)
+            .and_then(|()| certificate.is_valid_at(now))
+            .map_err(refused(&certificate_file))?;
+        let remake = access.is_some() || !is_there(&permissions_file);
+        let permissions = if remake {
+            let wanted = format!("CN={name}");
+            if certificate.subject() != wanted {
+                let why = format!(
+                    "is of {}, and permissions made here are of {wanted}",
+                    certificate.subject()
+                );
+                return Err(refused(&certificate_file)(why));
+            }
+            let everything = Access::everything();
+            let access = access.unwrap_or(&everything);
+            let document = access.document(name, certificate.validity(), domain);
+            Permissions::parse(&permissions_file.display().to_string(), document.as_bytes())
+                .map_err(|it| refused(&permissions_file)(it.to_string()))?;
+            Some(
+                self.permissions
+                    .sign(&document)
+                    .map(|it| (document, it))
+                    .map_err(refused(&permissions_file))?,
+            )
+        } else {
+            let document = read_file(&permissions_file)
+                .and_then(|it| signed::verified(&it, &self.permissions.certificate))
+                .map_err(refused(&permissions_file))?;
+            let kept = Permissions::parse(&permissions_file.display().to_string(), &document)
+                .map_err(|it| refused(&permissions_file)(it.to_string()))?;
+            let grant = kept.grant(&certificate);
+            if !grant.is_some_and(|it| it.may_join(domain).is_allowed) {
+                let why =
+                    format!("is kept, and lets {} not join domain {domain}", certificate.subject());
+                return Err(refused(&permissions_file)(why));
+            }
+            None
+        };
+
+        fs::DirBuilder::new().recursive(true).mode(0o755).create(&folder).map_err(at(&folder))?;
         let up = "../".repeat(name[1..].split('/').filter(|it| !it.is_empty()).count());
         for (file, whose) in [
             (IDENTITY_CA, format!("{up}../public/{IDENTITY_CA}")),
@@ -193,30 +260,15 @@ impl Maker {
                 _ => {}
             }
         }
-        let [key_file, certificate_file, permissions_file] =
-            [KEY, CERTIFICATE, PERMISSIONS].map(|it| folder.join(it));
-        let has_key = certificate_file.exists() && key_file.exists();
-        if !has_key {
-            let lifetime = lifetime.within(&self.identities.certificate);
-            let (key, certificate) = self.identities.issue(name, lifetime)?;
+        let made = Made { key: new.is_some(), permissions: permissions.is_some() };
+        if let Some((key, certificate)) = new {
             put(&key_file, key.serialize_pem().as_bytes(), 0o600)?;
             put(&certificate_file, certificate.as_bytes(), 0o644)?;
         }
-        let has_permissions = permissions_file.exists();
-        if !has_permissions || access.is_some() {
-            let refused = |why| Refused { path: certificate_file.clone(), why };
-            let certificate = read_file(&certificate_file)
-                .and_then(|it| Certificate::from_pem(&it))
-                .map_err(refused)?;
-            let everything = Access::everything();
-            let access = access.unwrap_or(&everything);
-            let document = access.document(name, certificate.validity(), domain);
-            let label = permissions_file.display().to_string();
-            Permissions::parse(&label, document.as_bytes())
-                .map_err(|it| Refused { path: permissions_file.clone(), why: it.to_string() })?;
-            self.permissions.put_signed(&folder, PERMISSIONS, &document)?;
+        if let Some((document, signed)) = permissions {
+            put(&permissions_file.with_extension("xml"), document.as_bytes(), 0o644)?;
+            put(&permissions_file, &signed, 0o644)?;
         }
-        let made = Made { key: !has_key, permissions: !has_permissions || access.is_some() };
         Ok((made, Enclave::read(&self.folder, name, now)?))
     }
 
@@ -225,16 +277,70 @@ impl Maker {
         let document = read_file(path)
             .and_then(|it| signed::verified(&it, &self.permissions.certificate))
             .map_err(refused)?;
-        let governance = Governance::parse(&path.display().to_string(), &document);
-        if governance.map_err(|it| refused(it.to_string()))?.domain(domain).is_some() {
-            return Ok(());
-        }
-        Err(refused(format!("has no rule for domain {domain}, so nobody could join it")))
+        governs(path, &document, domain)
     }
 }
 
-/// A folder that goes where it is not done with.
+/// A governance that can be signed.
+#[derive(Clone, Debug)]
+pub struct NewGovernance(String);
+
+impl NewGovernance {
+    /// Reads one that has a rule for a domain.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    pub fn read(path: &Path, domain: u32) -> Result<Self, Refused> {
+        let refused = |why| Refused { path: path.to_owned(), why };
+        let document = read_file(path).map_err(refused)?;
+        governs(path, &document, domain)?;
+        String::from_utf8(document).map(Self).map_err(|_| refused("is not UTF-8".to_owned()))
+    }
+}
+
+/// Whether a governance has a rule for a domain.
+fn governs(path: &Path, document: &[u8], domain: u32) -> Result<(), Refused> {
+    let refused = |why| Refused { path: path.to_owned(), why };
+    let governance = Governance::parse(&path.display().to_string(), document);
+    if governance.map_err(|it| refused(it.to_string()))?.domain(domain).is_some() {
+        return Ok(());
+    }
+    Err(refused(format!("has no rule for domain {domain}, so nobody could join it")))
+}
+
+/// A new folder for a keystore that is not done. It goes where it does not get another name.
 struct Unfinished(PathBuf);
+
+impl Unfinished {
+    const NAME: &str = ".keystore-";
+
+    /// Nobody else has been in the folder before, whoever may write where it is.
+    fn within(folder: &Path) -> Result<Self, Refused> {
+        // Those who were killed have left theirs.
+        for entry in fs::read_dir(folder).map_err(at(folder))?.flatten().filter(Self::is_old) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+        let mut id = [0_u8; 8];
+        let random = SystemRandom::new().fill(&mut id);
+        random.map_err(|_| at(folder)(io::Error::other("the system has no random numbers")))?;
+        let new = folder.join(format!("{}{}", Self::NAME, HEXLOWER.encode(&id)));
+        fs::DirBuilder::new().mode(0o700).create(&new).map_err(at(&new))?;
+        Ok(Self(new))
+    }
+
+    fn is_one(name: &OsStr) -> bool {
+        name.to_str().is_some_and(|it| it.starts_with(Self::NAME))
+    }
+
+    fn is_old(entry: &fs::DirEntry) -> bool {
+        let is_old = |it: fs::Metadata| {
+            it.is_dir()
+                && it.modified().is_ok_and(|it| it.elapsed().is_ok_and(|it| MAKING_MAX < it))
+        };
+        Self::is_one(&entry.file_name()) && entry.metadata().is_ok_and(is_old)
+    }
+}
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
@@ -243,17 +349,56 @@ impl Drop for Unfinished {
     }
 }
 
+/// Makes a keystore in a folder that is empty.
+fn build(folder: &Path, domain: u32, now: SystemTime) -> Result<(), Refused> {
+    let (authority, certificate) = Authority::new(Lifetime::days(now, AUTHORITY_DAYS))?;
+    let [enclaves, public, private] = PARTS.map(|it| folder.join(it));
+    for (folder, mode) in [(&public, 0o755), (&private, 0o700), (&enclaves, 0o755)] {
+        fs::DirBuilder::new().mode(mode).create(folder).map_err(at(folder))?;
+    }
+    put(&private.join("ca.key.pem"), authority.key.serialize_pem().as_bytes(), 0o600)?;
+    put(&public.join("ca.cert.pem"), certificate.as_bytes(), 0o644)?;
+    for (folder, file, whose) in [
+        (&public, IDENTITY_CA, "ca.cert.pem"),
+        (&public, PERMISSIONS_CA, "ca.cert.pem"),
+        (&private, IDENTITY_KEY, "ca.key.pem"),
+        (&private, PERMISSIONS_KEY, "ca.key.pem"),
+    ] {
+        symlink(whose, folder.join(file)).map_err(at(&folder.join(file)))?;
+    }
+    authority.put_signed(&enclaves, GOVERNANCE, &governance(domain))
+}
+
+/// Locks a file, and says where that takes its time.
+fn lock(path: &Path, file: &File, waits: impl FnOnce()) -> Result<(), Refused> {
+    let locked = match file.try_lock() {
+        Err(fs::TryLockError::WouldBlock) => {
+            waits();
+            file.lock()
+        }
+        Err(fs::TryLockError::Error(error)) => Err(error),
+        Ok(()) => Ok(()),
+    };
+    locked.map_err(at(path))
+}
+
+fn at(path: &Path) -> impl Fn(io::Error) -> Refused {
+    let path = path.to_owned();
+    move |error| Refused { path: path.clone(), why: error.to_string() }
+}
+
 /// Whether a keystore is there; what else is there must not be mixed with one.
 fn is_there(folder: &Path) -> Result<bool, Refused> {
-    if ["public", "private", "enclaves"].iter().any(|it| folder.join(it).exists()) {
+    if PARTS.iter().any(|it| folder.join(it).exists()) {
         return Ok(true);
     }
     let refused = |why| Err(Refused { path: folder.to_owned(), why });
-    match fs::read_dir(folder).map(|mut it| it.next().is_none()) {
-        Ok(false) => refused(
+    let is_other = |it: &fs::DirEntry| !Unfinished::is_one(&it.file_name());
+    match fs::read_dir(folder).map(|it| it.flatten().any(|it| is_other(&it))) {
+        Ok(true) => refused(
             "is not empty, and is no keystore, which has public, private and enclaves".to_owned(),
         ),
-        Ok(true) => Ok(false),
+        Ok(false) => Ok(false),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => refused(error.to_string()),
     }
@@ -290,25 +435,34 @@ impl Authority {
         Ok(Self { certificate, key })
     }
 
-    fn issue(&self, name: &str, lifetime: Lifetime) -> Result<(KeyPair, String), Refused> {
-        let failed = |error: rcgen::Error| Refused {
-            path: CERTIFICATE.into(),
-            why: format!("cannot be issued: {error}"),
-        };
-        let authority = self.certificate.der().into();
-        let issuer = Issuer::from_ca_cert_der(&authority, &self.key).map_err(failed)?;
+    /// A key, and a certificate for it.
+    fn issue(&self, name: &str, lifetime: Lifetime) -> Result<(KeyPair, String), String> {
+        let failed = |error: rcgen::Error| format!("cannot be issued: {error}");
+        let der = self.certificate.der().into();
+        let issuer = Issuer::from_ca_cert_der(&der, &self.key).map_err(failed)?;
         let key = KeyPair::generate().map_err(failed)?;
         let mut asked = params(name, lifetime);
         asked.is_ca = IsCa::ExplicitNoCa;
-        let certificate = asked.signed_by(&key, &issuer).map_err(failed)?;
-        Ok((key, certificate.pem()))
+        let pem = asked.signed_by(&key, &issuer).map_err(failed)?.pem();
+        // Names of some kinds come out otherwise than they went in.
+        Certificate::from_pem(pem.as_bytes())?.is_issued_by(&self.certificate).map_err(|_| {
+            let subject = self.certificate.subject();
+            format!("cannot be issued here: the authority's name, {subject}, has a part twice, or one that is not known")
+        })?;
+        Ok((key, pem))
+    }
+
+    /// The signed file of a document, which is read as others read it before it counts.
+    fn sign(&self, document: &str) -> Result<Vec<u8>, String> {
+        let signed = signed::signed(document, &self.certificate, &self.key)?;
+        signed::verified(&signed, &self.certificate)?;
+        Ok(signed)
     }
 
     /// Writes a document beside the same with a signature, which is all that counts.
     fn put_signed(&self, folder: &Path, file: &str, document: &str) -> Result<(), Refused> {
         let path = folder.join(file);
-        let signed = signed::signed(document, &self.certificate, &self.key)
-            .map_err(|why| Refused { path: path.clone(), why })?;
+        let signed = self.sign(document).map_err(|why| Refused { path: path.clone(), why })?;
         put(&path.with_extension("xml"), document.as_bytes(), 0o644)?;
         put(&path, &signed, 0o644)
     }
@@ -331,7 +485,7 @@ fn params(name: &str, lifetime: Lifetime) -> CertificateParams {
 pub fn validate_enclave(name: &str) -> Result<(), String> {
     let is_part = |it: &str| {
         let begins = it.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-        begins && it.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && !it.contains("__")
+        begins && it.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
     };
     let parts = name.strip_prefix('/').filter(|it| it.is_empty() || it.split('/').all(is_part));
     if parts.is_none() {
@@ -393,6 +547,12 @@ fn governance(domain: u32) -> String {
 
 const IDENTITY_KEY: &str = "identity_ca.key.pem";
 const PERMISSIONS_KEY: &str = "permissions_ca.key.pem";
+/// The folders of a keystore, in the order in which they are made.
+const PARTS: [&str; 3] = ["enclaves", "public", "private"];
+/// Enclaves are to be renewed under the same authority, and ten years is what they count.
+const AUTHORITY_DAYS: u32 = 7300;
+/// Nobody makes a keystore for so long.
+const MAKING_MAX: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(86_400);
 /// The most letters of a common name, by the upper bounds of RFC 5280.
 const NAME_MAX: usize = 64;

@@ -46,6 +46,12 @@ pub(crate) fn signed(
     authority: &Certificate,
     key: &KeyPair,
 ) -> Result<Vec<u8>, String> {
+    let document = document.replace("\r\n", "\n");
+    if document.contains('\r') {
+        return Err(
+            "has a carriage return that ends no line, which is not signed alike by all".into()
+        );
+    }
     let content = format!("Content-Type: text/plain\n\n{document}");
     let digest = digest_with(key)?;
     let micalg = if digest == Digest::Sha256 { "sha-256" } else { "sha-384" };

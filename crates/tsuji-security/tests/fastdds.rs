@@ -96,8 +96,8 @@ impl Folder {
         let keystore = self.0.join(name);
         let now = SystemTime::now();
         let lifetime = Lifetime::days(now, 10);
-        Maker::make(&keystore, DOMAIN, lifetime).unwrap();
-        let maker = Maker::open(&keystore, now).unwrap();
+        Maker::make(&keystore, DOMAIN, now, || {}).unwrap();
+        let maker = Maker::open(&keystore, now, || {}).unwrap();
         enclaves.map(|it| {
             let (_, enclave) = maker.add(it, None, DOMAIN, lifetime, now).unwrap();
             enclave.folder().to_str().unwrap().to_owned()
@@ -175,7 +175,7 @@ fn what_is_allowed_here_is_allowed_there() {
     let [_] = folder.keystore("keystore", ["/other"]);
     let keystore = folder.0.join("keystore");
     let now = SystemTime::now();
-    let maker = Maker::open(&keystore, now).unwrap();
+    let maker = Maker::open(&keystore, now, || {}).unwrap();
     let lifetime = Lifetime::days(now, 10);
     let (_, arm) = maker.add("/arm", policy.access("/arm"), DOMAIN, lifetime, now).unwrap();
     let topics = [

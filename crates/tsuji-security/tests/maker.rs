@@ -3,16 +3,17 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Barrier;
+use std::sync::{Barrier, mpsc};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
 use proptest::prelude::*;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, KeyPair};
 use tsuji_security::{
-    Access, AccessPolicy, Deed, Enclave, Lifetime, Made, Maker, Protection, Refused, enclaves,
+    Access, AccessPolicy, Deed, Enclave, Lifetime, Made, Maker, NewGovernance, Protection, Refused,
+    enclaves,
 };
 
 const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data");
@@ -36,7 +37,7 @@ impl Folder {
     /// With authorities and nothing else.
     fn made(&self) -> PathBuf {
         let keystore = self.keystore();
-        assert_eq!(Maker::make(&keystore, DOMAIN, lifetime()), Ok(true));
+        assert_eq!(make(&keystore), Ok(true));
         keystore
     }
 
@@ -62,8 +63,16 @@ fn lifetime() -> Lifetime {
     Lifetime::days(now(), 100)
 }
 
+fn make(keystore: &Path) -> Result<bool, Refused> {
+    Maker::make(keystore, DOMAIN, now(), || {})
+}
+
+fn open(keystore: &Path) -> Result<Maker, Refused> {
+    Maker::open(keystore, now(), || {})
+}
+
 fn add(keystore: &Path, name: &str, access: Option<&Access>) -> Result<(Made, Enclave), Refused> {
-    Maker::open(keystore, now())?.add(name, access, DOMAIN, lifetime(), now())
+    open(keystore)?.add(name, access, DOMAIN, lifetime(), now())
 }
 
 /// What a permissions document says in the order of its rules, without its times and domains.
@@ -186,6 +195,9 @@ fn names_are_completed_and_what_is_denied_comes_first() {
         "all.xml",
         r#"<policy version="0.2.0" xmlns:xi="http://www.w3.org/2001/XInclude"><enclaves>
             <xi:include href="talker.xml" xpointer="xpointer(/policy/enclaves/*)"/>
+            <enclave path="/all"><profiles>
+                <xi:include href="talker.xml" parse="xml" xpointer="xpointer(/policy/enclaves/enclave/profiles/*)"/>
+            </profiles></enclave>
             <enclave path="/arm"><profiles type="any">
                 <profile ns="/robot" node="arm">
                     <topics subscribe="ALLOW" publish="DENY"><topic>joints</topic><topic>/a&amp;b*</topic></topics>
@@ -198,7 +210,8 @@ fn names_are_completed_and_what_is_denied_comes_first() {
         </enclaves></policy>"#,
     );
     let policy = AccessPolicy::read(&path).unwrap();
-    assert_eq!(policy.enclaves().collect::<Vec<_>>(), ["/talker_listener/talker", "/arm"]);
+    assert_eq!(policy.enclaves().collect::<Vec<_>>(), ["/talker_listener/talker", "/all", "/arm"]);
+    assert_eq!(policy.access("/all"), policy.access("/talker_listener/talker"));
     let keystore = folder.made();
     let (_, arm) = add(&keystore, "/arm", policy.access("/arm")).unwrap();
     for (deed, topic, is_allowed) in [
@@ -263,6 +276,20 @@ fn what_is_wrong_with_a_policy_is_told_with_its_place() {
         ),
         (&cycle, "is included too deep"),
         (
+            &of_profile(
+                "<xi:include href=\"p.xml\" parse=\"text\" xpointer=\"xpointer(/profile/*)\"/>",
+            ),
+            "\"parse\" =\"text\" is not taken here; allowed: href, xpointer, parse=\"xml\"",
+        ),
+        (
+            &topics("<topic>a&#13;&#10;b</topic>"),
+            "\"topic\" has a line end or another control character",
+        ),
+        (
+            "<policy version=\"0.2.0\"><enclaves><enclave path=\"/a\"><profiles/><profiles/></enclave></enclaves></policy>",
+            "\"profiles\" stands here twice",
+        ),
+        (
             "<policy version=\"0.2.0\"><enclaves><enclave path=\"a b\"/></enclaves></policy>",
             "\"a b\" is no name of an enclave",
         ),
@@ -283,7 +310,7 @@ fn what_is_wrong_with_a_policy_is_told_with_its_place() {
 fn what_is_there_is_kept() {
     let folder = Folder::new("kept");
     let keystore = folder.made();
-    assert_eq!(Maker::make(&keystore, DOMAIN, lifetime()), Ok(false));
+    assert_eq!(make(&keystore), Ok(false));
     add(&keystore, "/talker", None).unwrap();
     let files = ["key.pem", "cert.pem", "permissions.p7s"].map(|it| {
         let path = keystore.join("enclaves/talker").join(it);
@@ -306,8 +333,16 @@ fn what_is_there_is_kept() {
 
 #[test]
 fn many_at_once_make_one_keystore() {
+    for round in 0..5 {
+        many_at_once(&Folder::new(&format!("many-{round}")));
+        let folder = Folder::new(&format!("many-there-{round}"));
+        fs::create_dir(folder.keystore()).unwrap();
+        many_at_once(&folder);
+    }
+}
+
+fn many_at_once(folder: &Folder) {
     const MAKERS: usize = 8;
-    let folder = Folder::new("many");
     let keystore = folder.keystore();
     let together = Barrier::new(MAKERS);
     let made = thread::scope(|scope| {
@@ -316,7 +351,7 @@ fn many_at_once_make_one_keystore() {
                 let (keystore, together) = (&keystore, &together);
                 scope.spawn(move || {
                     together.wait();
-                    let is_new = Maker::make(keystore, DOMAIN, lifetime()).unwrap();
+                    let is_new = make(keystore).unwrap();
                     add(keystore, &format!("/n{of}"), None).unwrap();
                     add(keystore, "/shared", None).unwrap();
                     is_new
@@ -332,6 +367,7 @@ fn many_at_once_make_one_keystore() {
     }
     // Those who were slower have left nothing beside it.
     assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 1);
+    assert_eq!(fs::read_dir(&keystore).unwrap().count(), 3);
 }
 
 #[track_caller]
@@ -345,41 +381,41 @@ fn what_is_in_the_way_is_named() {
     let folder = Folder::new("way");
     folder.write("other/file", "");
     let other = folder.0.join("other");
-    is_refused(Maker::make(&other, DOMAIN, lifetime()), &other, "is not empty");
+    is_refused(make(&other), &other, "is not empty");
     let file = folder.0.join("other/file");
-    is_refused(Maker::make(&file, DOMAIN, lifetime()), &file, "Not a directory");
-    is_refused(Maker::make(Path::new("/"), DOMAIN, lifetime()), Path::new("/"), "is not empty");
+    is_refused(make(&file), &file, "Not a directory");
+    is_refused(make(Path::new("/")), Path::new("/"), "is not empty");
     let empty = folder.0.join("empty");
     fs::create_dir(&empty).unwrap();
-    assert_eq!(Maker::make(&empty, DOMAIN, lifetime()), Ok(true));
+    assert_eq!(make(&empty), Ok(true));
 
     let keystore = folder.made();
     let none = folder.0.join("none");
-    is_refused(Maker::open(&none, now()), &none, "No such file");
+    let missing = none.join("private/identity_ca.key.pem");
+    is_refused(open(&none), &missing, "No such file");
     let enclaves = keystore.join("enclaves");
-    for name in ["", "talker", "/talker/", "/..", "/a b", "/1", "/a__b", "/a/../b"] {
+    for name in ["", "talker", "/talker/", "/..", "/a b", "/1", "/a/../b"] {
         is_refused(add(&keystore, name, None), &enclaves, "is no name of an enclave");
     }
     let long = format!("/{}", "a".repeat(64));
     is_refused(add(&keystore, &long, None), &enclaves, "is longer than 64 letters");
-    let other_domain =
-        Maker::open(&keystore, now()).unwrap().add("/a", None, DOMAIN + 1, lifetime(), now());
+    let other_domain = open(&keystore).unwrap().add("/a", None, DOMAIN + 1, lifetime(), now());
     is_refused(other_domain, &enclaves.join("governance.p7s"), "has no rule for domain 4");
     assert!(!enclaves.join("a").exists());
 
-    let later = now() + Duration::from_secs(101 * 86_400);
+    let later = now() + Duration::from_secs(7301 * 86_400);
     is_refused(
-        Maker::open(&keystore, later),
+        Maker::open(&keystore, later, || {}),
         &keystore.join("public/identity_ca.cert.pem"),
         "has expired 24 hours ago",
     );
     let key = keystore.join("private/permissions_ca.key.pem");
     fs::remove_file(&key).unwrap();
-    is_refused(Maker::open(&keystore, now()), &key, "No such file");
+    is_refused(open(&keystore), &key, "No such file");
     fs::write(&key, KeyPair::generate().unwrap().serialize_pem()).unwrap();
-    is_refused(Maker::open(&keystore, now()), &key, "is not the key of public/permissions_ca.cert");
+    is_refused(open(&keystore), &key, "is not the key of public/permissions_ca.cert");
     fs::write(&key, "none").unwrap();
-    is_refused(Maker::open(&keystore, now()), &key, "is no key in PKCS #8");
+    is_refused(open(&keystore), &key, "is no key in PKCS #8");
 }
 
 #[test]
@@ -395,14 +431,130 @@ fn another_governance_counts_for_all() {
             .replace(&format!("<id>{DOMAIN}</id>"), "<id_range><min>0</min></id_range>")
             .replace("<data_protection_kind>ENCRYPT", "<data_protection_kind>SIGN"),
     );
-    Maker::open(&keystore, now()).unwrap().govern(&other).unwrap();
-    let maker = Maker::open(&keystore, now()).unwrap();
+    let governance = NewGovernance::read(&other, DOMAIN).unwrap();
+    assert!(open(&keystore).unwrap().govern(&governance).unwrap().is_empty());
+    let maker = open(&keystore).unwrap();
     maker.add("/other", None, 7, lifetime(), now()).unwrap();
     let talker = Enclave::read(&keystore, "/talker", now()).unwrap();
     assert!(talker.governance().domain(7).is_some());
     let wrong = folder.write("governance.xml", &text.replace("ENCRYPT", "HIDE"));
-    is_refused(maker.govern(&wrong), &wrong, "\"HIDE\"");
+    is_refused(NewGovernance::read(&wrong, DOMAIN), &wrong, "\"HIDE\"");
+    let why = "has no rule for domain 4";
+    let narrow = folder.write("narrow.xml", &text);
+    is_refused(NewGovernance::read(&narrow, DOMAIN + 1), &narrow, why);
+    // Whatever its line ends, but no others than those of lines.
+    let lines = folder.write("governance.xml", &text.replace('\n', "\r\n"));
+    maker.govern(&NewGovernance::read(&lines, DOMAIN).unwrap()).unwrap();
+    let odd = folder.write("governance.xml", &text.replace("<id>", "\r<id>"));
+    let odd = NewGovernance::read(&odd, DOMAIN).unwrap();
+    is_refused(maker.govern(&odd), &keystore.join("enclaves/governance.p7s"), "carriage return");
     Enclave::read(&keystore, "/talker", now()).unwrap();
+
+    // What is no link stays, and is told.
+    let own = keystore.join("enclaves/other/governance.p7s");
+    let bytes = fs::read(&own).unwrap();
+    fs::remove_file(&own).unwrap();
+    fs::write(&own, bytes).unwrap();
+    assert_eq!(maker.govern(&governance).unwrap(), ["/other"]);
+}
+
+#[test]
+fn permissions_that_are_kept_are_for_the_domain() {
+    let folder = Folder::new("domains");
+    let keystore = folder.made();
+    let (_, talker) = add(&keystore, "/talker", None).unwrap();
+    assert_eq!(talker.domains().collect::<Vec<_>>(), [DOMAIN]);
+    let text = fs::read_to_string(keystore.join("enclaves/governance.xml")).unwrap();
+    let all = text.replace(&format!("<id>{DOMAIN}</id>"), "<id_range><min>0</min></id_range>");
+    let all = NewGovernance::read(&folder.write("governance.xml", &all), 7).unwrap();
+    let maker = open(&keystore).unwrap();
+    maker.govern(&all).unwrap();
+    let permissions = keystore.join("enclaves/talker/permissions.p7s");
+    let why = "is kept, and lets CN=/talker not join domain 7";
+    is_refused(maker.add("/talker", None, 7, lifetime(), now()), &permissions, why);
+    let everything = Access::everything();
+    let (_, talker) = maker.add("/talker", Some(&everything), 7, lifetime(), now()).unwrap();
+    assert_eq!(talker.domains().collect::<Vec<_>>(), [7]);
+}
+
+#[test]
+fn a_key_without_its_certificate_is_nobodys_and_the_other_way_round_is_refused() {
+    let folder = Folder::new("halves");
+    let keystore = folder.made();
+    let of = keystore.join("enclaves/talker");
+    fs::create_dir(&of).unwrap();
+    fs::write(of.join("key.pem"), "half").unwrap();
+    assert_eq!(add(&keystore, "/talker", None).unwrap().0, NEW);
+    // It is where it belongs, on the robot.
+    fs::remove_file(of.join("key.pem")).unwrap();
+    let before = fs::read(of.join("cert.pem")).unwrap();
+    let everything = Access::everything();
+    let why = "is not there, and its cert.pem is; remove that for a new key";
+    is_refused(add(&keystore, "/talker", Some(&everything)), &of.join("key.pem"), why);
+    assert_eq!(fs::read(of.join("cert.pem")).unwrap(), before);
+}
+
+#[test]
+fn a_certificate_of_another_name_keeps_its_permissions() {
+    let folder = Folder::new("subject");
+    let keystore = folder.made();
+    add(&keystore, "/talker", None).unwrap();
+    let enclaves = keystore.join("enclaves");
+    fs::rename(enclaves.join("talker"), enclaves.join("other")).unwrap();
+    let permissions = fs::read(enclaves.join("other/permissions.p7s")).unwrap();
+    let everything = Access::everything();
+    let why = "is of CN=/talker, and permissions made here are of CN=/other";
+    is_refused(add(&keystore, "/other", Some(&everything)), &enclaves.join("other/cert.pem"), why);
+    assert_eq!(fs::read(enclaves.join("other/permissions.p7s")).unwrap(), permissions);
+    assert_eq!(add(&keystore, "/other", None).unwrap().0, Made { key: false, permissions: false });
+}
+
+#[test]
+fn who_makes_something_is_waited_for() {
+    let folder = Folder::new("waiting");
+    let keystore = folder.made();
+    let first = open(&keystore).unwrap();
+    let (tell, told) = mpsc::channel();
+    thread::scope(|scope| {
+        let keystore = &keystore;
+        let waits = tell.clone();
+        scope.spawn(move || {
+            let waits = || waits.send("waits").unwrap();
+            Maker::open(keystore, now(), waits).unwrap();
+            tell.send("has it").unwrap();
+        });
+        assert_eq!(told.recv(), Ok("waits"));
+        drop(first);
+        assert_eq!(told.recv(), Ok("has it"));
+    });
+}
+
+#[test]
+fn what_those_left_who_were_killed_goes() {
+    let folder = Folder::new("left");
+    let left = folder.0.join(".keystore-0123456789abcdef");
+    fs::create_dir_all(left.join("private")).unwrap();
+    let young = folder.0.join(".keystore-fedcba9876543210");
+    fs::create_dir(&young).unwrap();
+    let long_ago = now() - Duration::from_secs(3600);
+    fs::File::open(&left).unwrap().set_modified(long_ago).unwrap();
+    folder.made();
+    assert!(!left.exists() && young.exists());
+}
+
+#[test]
+fn a_folder_that_is_there_stays_the_one_it_is() {
+    let folder = Folder::new("stays");
+    let empty = folder.0.join("empty");
+    fs::create_dir(&empty).unwrap();
+    let before = fs::metadata(&empty).unwrap().ino();
+    let link = folder.0.join("link");
+    std::os::unix::fs::symlink(&empty, &link).unwrap();
+    assert_eq!(make(&link), Ok(true));
+    assert_eq!(fs::metadata(&empty).unwrap().ino(), before);
+    add(&link, "/talker", None).unwrap();
+    assert_eq!(fs::read_dir(&empty).unwrap().count(), 3);
+    assert_eq!(make(&empty), Ok(false));
 }
 
 #[test]
@@ -421,10 +573,32 @@ fn authorities_with_other_keys_sign_too() {
         let certificate = params.self_signed(&key).unwrap().pem();
         fs::write(keystore.join("public/ca.cert.pem"), certificate).unwrap();
         fs::write(keystore.join("private/ca.key.pem"), key.serialize_pem()).unwrap();
-        let governance = keystore.join("enclaves/governance.xml");
-        Maker::open(&keystore, now()).unwrap().govern(&governance).unwrap();
+        sign_anew(&keystore);
         add(&keystore, "/talker", None).unwrap();
     }
+}
+
+fn sign_anew(keystore: &Path) {
+    let governance = NewGovernance::read(&keystore.join("enclaves/governance.xml"), DOMAIN);
+    open(keystore).unwrap().govern(&governance.unwrap()).unwrap();
+}
+
+/// Made by OpenSSL with `-subj /DC=com/DC=acme/CN=z`, which comes out as one DC of rcgen.
+#[test]
+fn an_authority_whose_name_cannot_be_written_issues_nothing() {
+    let folder = Folder::new("name");
+    let keystore = folder.made();
+    for (file, to) in [("ca.cert.pem", "public"), ("ca.key.pem", "private")] {
+        fs::copy(format!("{DATA}/dc/{file}"), keystore.join(to).join(file)).unwrap();
+    }
+    sign_anew(&keystore);
+    let certificate = keystore.join("enclaves/a/cert.pem");
+    is_refused(
+        add(&keystore, "/a", None),
+        &certificate,
+        "cannot be issued here: the authority's name, DC=com, DC=acme, CN=z, has a part twice",
+    );
+    assert!(!keystore.join("enclaves/a").exists());
 }
 
 proptest! {

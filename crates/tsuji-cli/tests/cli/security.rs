@@ -167,7 +167,7 @@ fn what_is_made_is_whole_and_allows_what_its_policy_says() {
     assert!(lines[3].starts_with("/arm     new  new: everything  in 36"), "{lines:?}");
     assert_eq!(
         made.err,
-        "whoever has own/private can make enclaves; robots need only public and enclaves\n"
+        "whoever has own/private can make enclaves; a robot needs only public, enclaves/governance.p7s and its own enclave\n"
     );
     let checked = world.run(&["security", "check", "--keystore", "own"]);
     assert_eq!((checked.code, &*checked.err), (Some(0), ""));
@@ -248,9 +248,69 @@ fn what_cannot_be_made_is_told_and_nothing_is_made_of_it() {
             "error: access.xml:1:2: \"policy\" is not an element here",
         ),
     ] {
-        let error = create(words).bad(1);
-        assert!(error.contains(expect), "{words}: {error}");
+        let refused = create(words);
+        assert!(refused.code == Some(1) && refused.err.contains(expect), "{words}: {refused:?}");
     }
+    // What was made before it is told.
+    fs::create_dir_all(world.path("new/enclaves/half")).unwrap();
+    fs::write(world.path("new/enclaves/half/cert.pem"), "").unwrap();
+    let refused = create("--keystore new /whole /half /last --json");
+    assert_eq!(refused.code, Some(1));
+    let json: Value = serde_json::from_str(&refused.out).unwrap();
+    let [whole, half] = &json["enclaves"].as_array().unwrap()[..] else { panic!("{json}") };
+    assert_eq!((&whole["enclave"], &whole["is_whole"]), (&"/whole".into(), &true.into()));
+    assert_eq!((&half["enclave"], &half["is_whole"]), (&"/half".into(), &false.into()));
+    assert_eq!(half["file"], "new/enclaves/half/key.pem");
+}
+
+#[test]
+fn what_makes_a_keystore_worth_less_is_warned_of() {
+    let world = World::new();
+    let run = |words: &str| {
+        let words: Vec<_> = ["security"].into_iter().chain(words.split(' ')).collect();
+        world.run(&words)
+    };
+    let made = run("create --keystore own --days 36500 /talker");
+    let warned =
+        "WARNING: the authority of the keystore expires in 7299 days, and certificates with it\n";
+    assert!(made.code == Some(0) && made.err.starts_with(warned), "{made:?}");
+    // As SROS2 leaves it.
+    let set = |path: &str, mode| {
+        fs::set_permissions(world.path(path), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    set("own/private/ca.key.pem", 0o644);
+    assert_eq!(run("check --keystore own").err, "");
+    set("own/private", 0o755);
+    for words in ["check --keystore own", "create --keystore own /talker"] {
+        let warned = run(words).err;
+        assert!(
+            warned.starts_with("WARNING: ")
+                && warned.contains("own/private/ca.key.pem: others may read this key (mode 644)"),
+            "{warned}"
+        );
+        assert_eq!(warned.lines().count(), 1, "{warned}");
+    }
+    set("own/private", 0o700);
+    let governance = fs::read_to_string(world.path("own/enclaves/governance.xml")).unwrap();
+    fs::write(world.path("five.xml"), governance.replace("<id>0</id>", "<id>5</id>")).unwrap();
+    assert_eq!(run("create --keystore own --governance five.xml --domain-id 5").code, Some(0));
+    let checked = run("check --keystore own");
+    assert!(
+        checked.err.contains("WARNING: /talker: may join no domain; its permissions and governance have none in common"),
+        "{checked:?}"
+    );
+    let own = world.path("own/enclaves/talker/governance.p7s");
+    fs::remove_file(&own).unwrap();
+    fs::copy(world.path("own/enclaves/governance.p7s"), &own).unwrap();
+    fs::write(world.path("zero.xml"), governance).unwrap();
+    let made = run("create --keystore own --governance zero.xml");
+    assert_eq!(made.err, "WARNING: /talker: has a governance of its own, which is kept\n");
+    // A variable that is not set.
+    let empty = world.run(&["security", "create", "--keystore", "own", ""]).bad(2);
+    assert!(
+        empty.contains("it is empty; allowed: such as /talker, and / for the one above all"),
+        "{empty}"
+    );
 }
 
 #[test]
