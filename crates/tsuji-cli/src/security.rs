@@ -511,7 +511,7 @@ fn full_name(text: &str) -> Result<String, String> {
     names::validate_topic(text).map(|()| text.to_owned()).map_err(|error| error.to_string())
 }
 
-fn days(left: Duration) -> String {
+pub(crate) fn days(left: Duration) -> String {
     let number = |seconds| usize::try_from(left.as_secs() / seconds).unwrap_or(usize::MAX);
     match number(86_400) {
         0 | 1 => count(number(3600), "hour", "hours"),
@@ -520,4 +520,4 @@ fn days(left: Duration) -> String {
 }
 
 /// Who renews keys wants to know so long before.
-const SOON: Duration = Duration::from_secs(30 * 86_400);
+pub(crate) const SOON: Duration = Duration::from_secs(30 * 86_400);

@@ -2,11 +2,15 @@
 
 use std::env;
 use std::path::Path;
+use std::time::SystemTime;
 
 use tsuji_core::{Interop, Robot, RtpsEngine};
 use tsuji_ros::environment::{DiscoveryRange, EnvironmentError, RosEnvironment};
 
+use tsuji_security::Enclave;
+
 use super::{Finding, State};
+use crate::{figures, security};
 
 /// Variables for engines, and what becomes of them.
 const OF_ENGINES: &[(&str, &str)] = &[
@@ -27,6 +31,7 @@ const OF_ENGINES: &[(&str, &str)] = &[
     ("ZENOH_ROUTER_CONFIG_URI", "no effect; tsuji starts no router"),
 ];
 
+const KEYSTORE: &str = "ROS_SECURITY_KEYSTORE";
 const OPEN_MAX: &str = "TSUJI_CHANNELS_OPEN_MAX";
 
 const SET_BY_TSUJI: &str = "no effect; tsuji sets all that Fast DDS does itself";
@@ -68,6 +73,7 @@ pub(super) fn examine(interop: Option<Interop>, engine: Option<RtpsEngine>) -> V
     findings.extend(value("ROS_DISTRO").map(|it| distro(&it)));
     findings.extend(value("AMENT_PREFIX_PATH").map(|it| ament(&it)));
     findings.extend(security());
+    findings.extend(value(KEYSTORE).map(|it| keystore(&it)));
     findings.extend(value("RMW_IMPLEMENTATION").map(|it| {
         let text = format!("{it}: no effect; tsuji chooses the transport of each flow itself");
         finding("RMW_IMPLEMENTATION", State::Note, text)
@@ -346,6 +352,31 @@ fn security() -> Option<Finding> {
         )
     };
     Some(found.mend("unset ROS_SECURITY_ENABLE"))
+}
+
+/// The keystore of the nodes of ROS 2 here. Who renews keys wants to know in time.
+fn keystore(folder: &str) -> Finding {
+    let now = SystemTime::now();
+    let names = tsuji_security::enclaves(Path::new(folder));
+    let read = names.iter().map(|it| Enclave::read(Path::new(folder), it, now));
+    let (whole, refused): (Vec<_>, Vec<_>) = read.partition(Result::is_ok);
+    let all = figures::count(names.len(), "enclave", "enclaves");
+    if let Some(Err(first)) = refused.into_iter().next() {
+        let count = names.len() - whole.len();
+        let text = format!("{count} of {all} refused: {first}");
+        return finding(KEYSTORE, State::Warning, text).mend("tsuji security check says more");
+    }
+    let expiries = whole.iter().flatten().map(|it| (&it.expiries()[0], it.name()));
+    let Some(((at, file), name)) = expiries.min() else {
+        let text = format!("{folder}: there are no enclaves in it");
+        return finding(KEYSTORE, State::Warning, text).mend("tsuji security create makes them");
+    };
+    let left = at.duration_since(now).unwrap_or_default();
+    let text = format!("{folder}: {all}; {file} of {name} expires in {}", security::days(left));
+    match left < security::SOON {
+        true => finding(KEYSTORE, State::Warning, text).mend("renew it in time"),
+        false => finding(KEYSTORE, State::Good, text),
+    }
 }
 
 fn finding(name: &str, state: State, found: impl Into<String>) -> Finding {

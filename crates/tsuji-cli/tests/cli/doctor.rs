@@ -266,6 +266,30 @@ fn the_environment() {
 }
 
 #[test]
+fn a_keystore_is_looked_at_and_who_renews_keys_is_told_in_time() {
+    let world = World::new();
+    let create = |words: &[&str]| {
+        world.run(&[&["security", "create", "--keystore", "keys"], words].concat()).code
+    };
+    let looked_at = || {
+        let ended = world.run_with(&[("ROS_SECURITY_KEYSTORE", "keys")], &["doctor", "--json"]);
+        finding(&ended.json(), "environment", "ROS_SECURITY_KEYSTORE")
+    };
+    let check = |state: &str, found: &str, mend: &str| {
+        let told = looked_at();
+        assert!(told.0 == state && told.1.starts_with(found) && told.2 == mend, "{told:?}");
+    };
+    check("warning", "keys: there are no enclaves in it", "tsuji security create makes them");
+    assert_eq!(create(&["/talker"]), Some(0));
+    check("ok", "keys: 1 enclave; cert.pem of /talker expires in 3649 days", "");
+    assert_eq!(create(&["/arm", "--days", "9"]), Some(0));
+    check("warning", "keys: 2 enclaves; cert.pem of /arm expires in 8 days", "renew it in time");
+    fs::write(world.path("keys/enclaves/arm/key.pem"), "").unwrap();
+    let refused = "1 of 2 enclaves refused: keys/enclaves/arm/key.pem: is no PEM file";
+    check("warning", refused, "tsuji security check says more");
+}
+
+#[test]
 fn who_is_spoken_to() {
     let world = World::new();
     let json = |variables: &[(&str, &str)]| {
