@@ -1,6 +1,8 @@
 """Whole programs, as `python -m tsuji.rclpy` runs them."""
 
 import os
+import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -68,6 +70,18 @@ def test_a_file(tmp_path, number, says):
     process.send_signal(number)
     code, out, err = ended(process)
     assert (code, out.splitlines()[-1], err) == (0, says, "")
+
+
+def test_the_readme(tmp_path):
+    """The command of python/README.md, on a program of a reader."""
+    page = pathlib.Path(__file__).resolve().parents[2] / "README.md"
+    command, = re.findall(r"^```sh\n(python -m tsuji\.rclpy .*)\n```$", page.read_text(), re.MULTILINE)
+    (tmp_path / "talker.py").write_text(TALKER)
+    python, _, _, *words = command.split()
+    process = start(tmp_path, *words)
+    assert python == "python" and process.stdout.readline() == "talker /chatter hello\n"
+    process.send_signal(signal.SIGINT)
+    assert ended(process)[0] == 0
 
 
 def test_a_module_with_messages_of_its_own(tmp_path):

@@ -86,6 +86,26 @@ fn numbers(listener: &mut Client, end: u64) {
     }
 }
 
+/// The block of docs/how-to/routes.md for other programs, line by line.
+#[test]
+fn what_the_manual_shows_sets_a_route_and_takes_it_back() {
+    const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/how-to/routes.md");
+    let page = std::fs::read_to_string(PAGE).unwrap();
+    let shown = page.split("```json\n").nth(1).and_then(|it| it.split("```").next()).unwrap();
+    let world = World::new();
+    let (_speaker, _listener, mut client) = flow(&world);
+    let mut pinned = Vec::new();
+    for line in shown.lines() {
+        let said: Value = serde_json::from_str(line).unwrap();
+        client.say(&said);
+        let answer = client.hear_of("service_response");
+        assert_eq!((&answer["id"], &answer["result"]), (&said["id"], &json!(true)), "{answer}");
+        pinned.push(answer["values"]["transport"].clone());
+    }
+    assert_eq!(pinned, [json!("cyclonedds"), json!("auto")]);
+    carried(&mut client, "shm");
+}
+
 #[test]
 fn a_topic_takes_what_a_client_sets_and_gives_it_back_and_nothing_is_lost() {
     let world = World::new();
