@@ -221,10 +221,10 @@ fn write_flows(all: &[&RouteReport], page: &mut Page) {
     }
 }
 
-/// [`LatencyReport::BOUNDS_US`] in seconds, as labels have them.
+/// [`LatencyReport::BOUNDS_US`] in seconds, as OpenMetrics writes numbers in labels.
 const BOUNDS: [&str; LatencyReport::BOUNDS_US.len() + 1] = [
-    "0.000001", "0.000003", "0.00001", "0.00003", "0.0001", "0.0003", "0.001", "0.003", "0.01",
-    "0.03", "0.1", "0.3", "1.0", "+Inf",
+    "1e-06", "3e-06", "1e-05", "3e-05", "0.0001", "0.0003", "0.001", "0.003", "0.01", "0.03",
+    "0.1", "0.3", "1.0", "+Inf",
 ];
 
 /// The word that the reports in JSON have for it.
@@ -411,6 +411,13 @@ impl Page {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bounds_are_those_of_the_report() {
+        let seconds = BOUNDS.map(|it| it.parse::<f64>().unwrap());
+        let expect = LatencyReport::BOUNDS_US.iter().map(|it| *it as f64 / 1e6);
+        assert!(seconds.into_iter().eq(expect.chain([f64::INFINITY])), "{seconds:?}");
+    }
 
     #[test]
     fn who_accepts_open_metrics_gets_them() {

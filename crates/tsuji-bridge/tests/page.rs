@@ -266,7 +266,7 @@ fn metrics_tell_of_flows_processes_and_the_bridge() {
     assert_eq!(buckets.len(), 14, "{buckets:?}");
     assert!(buckets.is_sorted_by(|it, next| it.1 <= next.1), "{buckets:?}");
     let bound = |at: usize| buckets[at].0.split(",le=\"").nth(1).unwrap().trim_end_matches("\"}");
-    assert_eq!((bound(0), bound(12), bound(13)), ("0.000001", "1.0", "+Inf"));
+    assert_eq!((bound(0), bound(12), bound(13)), ("1e-06", "1.0", "+Inf"));
     let all = samples(body, "tsuji_flow_latency_distribution_seconds_count{flow=");
     assert_eq!((all.len(), all[0].1), (1, buckets[13].1));
     assert_eq!(all[0].1, samples(body, "tsuji_flow_received_samples_total{flow=")[0].1);
