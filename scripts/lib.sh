@@ -323,6 +323,18 @@ in_lab() {
     in_workspace lab "$@"
 }
 
+# cmake_build NAME SOURCE BUILD ARGUMENT… : configures a project with these arguments, and builds it. What configuring says is in
+# NAME.cmake.log, and on the terminal where it fails.
+cmake_build() {
+    local log=$LOGS/$1.cmake.log source=$2 build=$3
+    shift 3
+    cmake -S "$source" -B "$build" "$@" >"$log" 2>&1 || {
+        cat "$log" >&2
+        return 1
+    }
+    cmake --build "$build" --parallel "$(nproc)"
+}
+
 # licences FOLDER : what the workspace there depends on has a licence that deny.toml allows, its own where it has one, and comes
 # from crates.io. Whether something is known against it needs a list that is fetched, and is asked by scripts/lint.
 licences() {

@@ -38,12 +38,7 @@ build_fastdds_peer() {
         say "The peer of Fast DDS alone is not built: the system has no Fast DDS 2."
         return
     fi
-    {
-        cmake -S "$ROOT/peers/fastdds" -B "$build" && cmake --build "$build"
-    } >"$LOGS/fastdds-peer.log" 2>&1 || {
-        cat "$LOGS/fastdds-peer.log" >&2
-        return 1
-    }
+    cmake_build fastdds-peer "$ROOT/peers/fastdds" "$build" || return
     export TSUJI_PEER_FASTDDS=$build/fastdds-peer
 }
 

@@ -9,9 +9,9 @@ use anyhow::bail;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value as Json, json};
 use tsuji_core::names;
-use tsuji_ros::names::DdsTopic;
+use tsuji_ros::environment::DOMAIN_MAX;
 use tsuji_security::{
-    AccessPolicy, Answer, Deed, Enclave, Lifetime, Made, Maker, NewGovernance, Protection, Refused,
+    AccessPolicy, Answer, Enclave, Lifetime, Made, Maker, NewGovernance, Protection, Refused, Verb,
     enclaves, validate_enclave,
 };
 
@@ -129,31 +129,15 @@ enum What {
 }
 
 impl What {
-    /// The topics of DDS that it takes, and what is done with each.
-    fn topics(self, name: &str) -> anyhow::Result<Vec<(Deed, String)>> {
-        let topic = |deed, name: &str| (deed, DdsTopic::Topic(name).mangle());
-        let service = |deeds: [Deed; 2], name: &str| {
-            let (requests, replies) =
-                (DdsTopic::ServiceRequest(name), DdsTopic::ServiceReply(name));
-            [(deeds[0], requests.mangle()), (deeds[1], replies.mangle())]
-        };
-        let (client, server) = ([Deed::Publish, Deed::Subscribe], [Deed::Subscribe, Deed::Publish]);
-        let action = |deeds: [Deed; 2]| {
-            let services = ["send_goal", "cancel_goal", "get_result"];
-            let parts =
-                services.iter().flat_map(|it| service(deeds, &format!("{name}/_action/{it}")));
-            let told = ["feedback", "status"].iter();
-            parts.chain(told.map(|it| topic(deeds[1], &format!("{name}/_action/{it}")))).collect()
-        };
-        let all: Vec<_> = match self {
-            Self::Publish => vec![topic(Deed::Publish, name)],
-            Self::Subscribe => vec![topic(Deed::Subscribe, name)],
-            Self::Call => service(client, name).into(),
-            Self::Serve => service(server, name).into(),
-            Self::SendGoal => action(client),
-            Self::Execute => action(server),
-        };
-        all.into_iter().map(|(deed, topic)| Ok((deed, topic?))).collect()
+    fn verb(self) -> Verb {
+        match self {
+            Self::Publish => Verb::Publish,
+            Self::Subscribe => Verb::Subscribe,
+            Self::Call => Verb::Call,
+            Self::Serve => Verb::Serve,
+            Self::SendGoal => Verb::SendGoal,
+            Self::Execute => Verb::Execute,
+        }
     }
 
     fn word(self) -> String {
@@ -294,7 +278,7 @@ fn list_made(
             (true, false) => Cell::new("new: everything", Colour::Warning),
             (is_new, _) => word(is_new),
         };
-        let expires = expires(enclave, now).0;
+        let expires = Expiry::of(enclave, now).cell();
         table.row(vec![enclave.name().into(), word(made.key), access, expires]);
     }
     if !added.is_empty() {
@@ -305,11 +289,24 @@ fn list_made(
     Ok(())
 }
 
-/// When the first of its files expires, and whether that is soon.
-fn expires(enclave: &Enclave, now: SystemTime) -> (Cell, bool) {
-    let (at, file) = &enclave.expiries()[0];
-    let left = at.duration_since(now).unwrap_or_default();
-    (format!("in {} ({file})", days(left)).into(), left < SOON)
+/// When the first of its files expires.
+pub(crate) struct Expiry<'a> {
+    pub(crate) left: String,
+    pub(crate) file: &'a str,
+    /// Whether whoever renews keys should know by now.
+    pub(crate) is_soon: bool,
+}
+
+impl<'a> Expiry<'a> {
+    pub(crate) fn of(enclave: &'a Enclave, now: SystemTime) -> Self {
+        let (at, file) = &enclave.expiries()[0];
+        let left = at.duration_since(now).unwrap_or_default();
+        Self { left: days(left), file, is_soon: left < SOON }
+    }
+
+    fn cell(&self) -> Cell {
+        format!("in {} ({})", self.left, self.file).into()
+    }
 }
 
 fn check(args: &Check, out: &mut Output) -> anyhow::Result<()> {
@@ -338,10 +335,11 @@ fn check(args: &Check, out: &mut Output) -> anyhow::Result<()> {
         let name = enclave.as_ref().map_or(name.as_str(), Enclave::name);
         let (state, expires) = match enclave {
             Ok(it) => {
-                let (expires, is_soon) = expires(it, now);
+                let expiry = Expiry::of(it, now);
+                let is_soon = expiry.is_soon;
                 let state = if is_soon { "good, not for long" } else { "good" };
                 let colour = if is_soon { Colour::Warning } else { Colour::Good };
-                (Cell::new(state, colour), expires)
+                (Cell::new(state, colour), expiry.cell())
             }
             Err(_) => (Cell::new("refused", Colour::Error), "".into()),
         };
@@ -372,7 +370,7 @@ fn warn_of(keystore: &Path, name: &str, enclave: &Result<Enclave, Refused>) {
     if of.is_some_and(|it| it != enclave.name()) {
         output::warning(format_args!("{}: its certificate is that of {subject}", enclave.name()));
     }
-    if enclave.domains().next().is_none() {
+    if enclave.domains(DOMAIN_MAX).next().is_none() {
         let name = enclave.name();
         output::warning(format_args!(
             "{name}: may join no domain; its permissions and governance have none in common"
@@ -458,7 +456,7 @@ fn explain(args: &Explain, globals: &Globals, out: &mut Output) -> anyhow::Resul
         answer,
         samples: None,
     });
-    let topics = args.deed.topics(&args.name)?.into_iter().map(|(deed, topic)| Part {
+    let topics = args.deed.verb().topics(&args.name).into_iter().map(|(deed, topic)| Part {
         verb: deed.to_string(),
         answer: enclave.may(deed, domain, &topic),
         samples: enclave.protection(domain, &topic),
@@ -511,7 +509,7 @@ fn full_name(text: &str) -> Result<String, String> {
     names::validate_topic(text).map(|()| text.to_owned()).map_err(|error| error.to_string())
 }
 
-pub(crate) fn days(left: Duration) -> String {
+fn days(left: Duration) -> String {
     let number = |seconds| usize::try_from(left.as_secs() / seconds).unwrap_or(usize::MAX);
     match number(86_400) {
         0 | 1 => count(number(3600), "hour", "hours"),
@@ -519,5 +517,38 @@ pub(crate) fn days(left: Duration) -> String {
     }
 }
 
-/// Who renews keys wants to know so long before.
-pub(crate) const SOON: Duration = Duration::from_secs(30 * 86_400);
+/// Whoever renews keys wants to know so long before.
+const SOON: Duration = Duration::from_secs(30 * 86_400);
+
+#[cfg(test)]
+mod tests {
+    use tsuji_ros::names::DdsTopic::{self, ServiceReply, ServiceRequest, Topic};
+
+    use super::*;
+
+    #[test]
+    fn verbs_take_the_topics_that_nodes_make() {
+        let check = |verb: Verb, topics: &[DdsTopic<'_>]| {
+            let expect: Vec<_> = topics.iter().map(|it| it.mangle().unwrap()).collect();
+            let found = verb.topics("/a/b").into_iter().map(|it| it.1).collect::<Vec<_>>();
+            assert_eq!(found, expect, "{verb:?}");
+        };
+        check(Verb::Publish, &[Topic("/a/b")]);
+        check(Verb::Call, &[ServiceRequest("/a/b"), ServiceReply("/a/b")]);
+        let (send, cancel) = ("/a/b/_action/send_goal", "/a/b/_action/cancel_goal");
+        let result = "/a/b/_action/get_result";
+        check(
+            Verb::Execute,
+            &[
+                ServiceRequest(send),
+                ServiceReply(send),
+                ServiceRequest(cancel),
+                ServiceReply(cancel),
+                ServiceRequest(result),
+                ServiceReply(result),
+                Topic("/a/b/_action/feedback"),
+                Topic("/a/b/_action/status"),
+            ],
+        );
+    }
+}

@@ -10,7 +10,7 @@ use tsuji_xml::{Kind, Node, Places, XmlErrors, name_offset};
 
 use crate::keystore::read_file;
 use crate::reader::Reader;
-use crate::{Deed, Refused, validate_enclave};
+use crate::{Deed, Refused, Verb, validate_enclave};
 
 /// What the enclaves of a file may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,17 +25,16 @@ impl AccessPolicy {
     ///
     /// All that is wrong with it, each with its place.
     pub fn read(path: &Path) -> Result<Self, Refused> {
-        let refused = |why| Refused { path: path.to_owned(), why };
-        let bytes = read_file(path).map_err(refused)?;
+        let bytes = read_file(path).map_err(Refused::of(path))?;
         let mut sources = Sources { paths: vec![path.to_owned()], included: 0 };
         let file = path.display().to_string();
         let mut enclaves = Vec::new();
         tsuji_xml::read(&kind("policy"), &file, &bytes, |root, places| {
             sources.policy(root, places, &mut enclaves);
         })
-        .map_err(|errors| refused(errors.to_string()))?;
+        .map_err(Refused::of(path))?;
         if enclaves.is_empty() {
-            return Err(refused("has no enclave".to_owned()));
+            return Err(Refused::of(path)("has no enclave"));
         }
         Ok(Self { enclaves })
     }
@@ -71,7 +70,7 @@ impl Access {
         for (deed, topic) in ["topics", "services", "actions"]
             .iter()
             .flat_map(|block| qualifiers(block))
-            .flat_map(|(_, words)| topics(words, "/*"))
+            .flat_map(|(_, verb)| verb.topics("/*"))
         {
             access.allowed.of(deed).insert(topic);
         }
@@ -150,51 +149,13 @@ fn date(time: SystemTime) -> String {
     format!("{year:04}-{:02}-{day:02}T{hour:02}:{minute:02}:{second:02}", u8::from(month))
 }
 
-/// Where in the names of DDS a name of ROS stands, and what is done with such a topic.
-type Words = &'static [(Deed, &'static str, &'static str)];
-
-/// What blocks of this name qualify, and what each means. The words are those of the schema of SROS2.
-fn qualifiers(block: &str) -> &'static [(&'static str, Words)] {
-    use Deed::{Publish, Subscribe};
+/// The words that qualify what is in blocks of this name, by the schema of SROS2.
+fn qualifiers(block: &str) -> [(&'static str, Verb); 2] {
     match block {
-        "topics" => &[("publish", &[(Publish, "rt", "")]), ("subscribe", &[(Subscribe, "rt", "")])],
-        "services" => &[
-            ("request", &[(Publish, "rq", "Request"), (Subscribe, "rr", "Reply")]),
-            ("reply", &[(Subscribe, "rq", "Request"), (Publish, "rr", "Reply")]),
-        ],
-        _ => &[
-            (
-                "call",
-                &[
-                    (Publish, "rq", "/_action/send_goalRequest"),
-                    (Publish, "rq", "/_action/cancel_goalRequest"),
-                    (Publish, "rq", "/_action/get_resultRequest"),
-                    (Subscribe, "rr", "/_action/send_goalReply"),
-                    (Subscribe, "rr", "/_action/cancel_goalReply"),
-                    (Subscribe, "rr", "/_action/get_resultReply"),
-                    (Subscribe, "rt", "/_action/feedback"),
-                    (Subscribe, "rt", "/_action/status"),
-                ],
-            ),
-            (
-                "execute",
-                &[
-                    (Subscribe, "rq", "/_action/send_goalRequest"),
-                    (Subscribe, "rq", "/_action/cancel_goalRequest"),
-                    (Subscribe, "rq", "/_action/get_resultRequest"),
-                    (Publish, "rr", "/_action/send_goalReply"),
-                    (Publish, "rr", "/_action/cancel_goalReply"),
-                    (Publish, "rr", "/_action/get_resultReply"),
-                    (Publish, "rt", "/_action/feedback"),
-                    (Publish, "rt", "/_action/status"),
-                ],
-            ),
-        ],
+        "topics" => [("publish", Verb::Publish), ("subscribe", Verb::Subscribe)],
+        "services" => [("request", Verb::Call), ("reply", Verb::Serve)],
+        _ => [("call", Verb::SendGoal), ("execute", Verb::Execute)],
     }
-}
-
-fn topics(words: Words, name: &str) -> impl Iterator<Item = (Deed, String)> {
-    words.iter().map(move |(deed, begin, end)| (*deed, format!("{begin}{name}{end}")))
 }
 
 /// What a policy file, and what it includes, may have.
@@ -370,9 +331,9 @@ impl Sources {
                     continue;
                 }
                 let full = full_name(owner, text);
-                for (allows, words) in &said {
+                for (allows, verb) in &said {
                     let into = if *allows { &mut access.allowed } else { &mut access.denied };
-                    for (deed, topic) in topics(words, &full) {
+                    for (deed, topic) in verb.topics(&full) {
                         into.of(deed).insert(topic);
                     }
                 }
@@ -444,16 +405,16 @@ fn is_include(node: Node<'_, '_>) -> bool {
 }
 
 /// What a block allows and what it denies.
-fn qualified<'a>(block: Node<'a, 'a>, places: &mut Places<'a>, name: &str) -> Vec<(bool, Words)> {
+fn qualified<'a>(block: Node<'a, 'a>, places: &mut Places<'a>, name: &str) -> Vec<(bool, Verb)> {
     let known = qualifiers(name);
-    let names: Vec<&str> = known.iter().map(|it| it.0).collect();
+    let names = known.map(|it| it.0);
     places.attributes(block, &names);
     let mut said = Vec::new();
-    for (qualifier, words) in known {
-        let Some(attribute) = block.attribute_node(*qualifier) else { continue };
+    for (qualifier, verb) in known {
+        let Some(attribute) = block.attribute_node(qualifier) else { continue };
         match attribute.value() {
-            "ALLOW" => said.push((true, *words)),
-            "DENY" => said.push((false, *words)),
+            "ALLOW" => said.push((true, verb)),
+            "DENY" => said.push((false, verb)),
             other => {
                 let problem = format!("is no value of {qualifier:?}");
                 places.error(attribute.range_value().start, other, problem, &["ALLOW", "DENY"]);

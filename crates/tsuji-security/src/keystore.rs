@@ -22,6 +22,14 @@ pub struct Refused {
     pub why: String,
 }
 
+impl Refused {
+    /// Of a file or folder, for the reason that an error or a sentence gives.
+    pub(crate) fn of<W: fmt::Display>(path: &Path) -> impl Fn(W) -> Self + use<W> {
+        let path = path.to_owned();
+        move |why| Self { path: path.clone(), why: why.to_string() }
+    }
+}
+
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (path, why) = (self.path.display(), &self.why);
@@ -73,13 +81,9 @@ impl Enclave {
             let why = format!("there is no enclave {name:?}; in this keystore: {there}");
             return Err(Refused { path: folder, why });
         }
-        let refused = |file: &str| {
-            let path = folder.join(file);
-            move |why: String| Refused { path, why }
-        };
-        let read = |file: &str| read_file(&folder.join(file)).map_err(refused(file));
+        let refused = |file: &str| Refused::of::<String>(&folder.join(file));
         let certificate = |file: &str| {
-            let read = Certificate::from_pem(&read(file)?).map_err(refused(file))?;
+            let read = read_certificate(&folder.join(file))?;
             read.is_valid_at(now).map_err(refused(file))?;
             Ok(read)
         };
@@ -88,12 +92,8 @@ impl Enclave {
             read.is_anchor().map_err(refused(file))?;
             // What the keystore has for all is what counts, where it has it.
             let public = keystore.join("public").join(file);
-            if public.exists() {
-                let shared = read_file(&public).and_then(|it| Certificate::from_pem(&it));
-                let shared = shared.map_err(|why| Refused { path: public.clone(), why })?;
-                if shared != read {
-                    return Err(refused(file)(format!("is not {}", public.display())));
-                }
+            if public.exists() && read_certificate(&public)? != read {
+                return Err(refused(file)(format!("is not {}", public.display())));
             }
             Ok(read)
         };
@@ -101,17 +101,13 @@ impl Enclave {
         let permissions_ca = authority(PERMISSIONS_CA)?;
         let own = certificate(CERTIFICATE)?;
         own.is_issued_by(&identity_ca).map_err(refused(CERTIFICATE))?;
-        let is_of_key = key_of(&read(KEY)?).map_err(refused(KEY))? == own.key();
+        let key = read_file(&folder.join(KEY)).and_then(|it| key_of(&it));
+        let is_of_key = key.map_err(refused(KEY))? == own.key();
         if !is_of_key {
             return Err(refused(KEY)(format!("is not the key of {CERTIFICATE}")));
         }
-        let document =
-            |file: &str| signed::verified(&read(file)?, &permissions_ca).map_err(refused(file));
-        let label = |file: &str| folder.join(file).display().to_string();
-        let governance = Governance::parse(&label(GOVERNANCE), &document(GOVERNANCE)?);
-        let governance = governance.map_err(|it| refused(GOVERNANCE)(it.to_string()))?;
-        let permissions = Permissions::parse(&label(PERMISSIONS), &document(PERMISSIONS)?);
-        let permissions = permissions.map_err(|it| refused(PERMISSIONS)(it.to_string()))?;
+        let governance = read_governance(&folder.join(GOVERNANCE), &permissions_ca)?;
+        let permissions = read_permissions(&folder.join(PERMISSIONS), &permissions_ca)?;
         let subject = own.subject();
         let grant = permissions.grant(&own).cloned();
         let grant =
@@ -182,9 +178,9 @@ impl Enclave {
         Answer { is_allowed: true, because }
     }
 
-    /// The domains that it may join by governance and by its grant.
-    pub fn domains(&self) -> impl Iterator<Item = u32> {
-        (0..=DOMAIN_MAX).filter(|it| {
+    /// The domains up to `last` that it may join by governance and by its grant.
+    pub fn domains(&self, last: u32) -> impl Iterator<Item = u32> {
+        (0..=last).filter(|it| {
             self.governance.domain(*it).is_some() && self.grant.may_join(*it).is_allowed
         })
     }
@@ -247,6 +243,29 @@ pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, String> {
 /// Far more than documents have.
 const FILE_MAX: u64 = 4 << 20;
 
+pub(crate) fn read_certificate(path: &Path) -> Result<Certificate, Refused> {
+    read_file(path).and_then(|it| Certificate::from_pem(&it)).map_err(Refused::of(path))
+}
+
+/// A governance that `authority` has signed.
+pub(crate) fn read_governance(path: &Path, authority: &Certificate) -> Result<Governance, Refused> {
+    let document = read_signed(path, authority)?;
+    Governance::parse(&path.display().to_string(), &document).map_err(Refused::of(path))
+}
+
+/// Permissions that `authority` has signed.
+pub(crate) fn read_permissions(
+    path: &Path,
+    authority: &Certificate,
+) -> Result<Permissions, Refused> {
+    let document = read_signed(path, authority)?;
+    Permissions::parse(&path.display().to_string(), &document).map_err(Refused::of(path))
+}
+
+fn read_signed(path: &Path, authority: &Certificate) -> Result<Vec<u8>, Refused> {
+    read_file(path).and_then(|it| signed::verified(&it, authority)).map_err(Refused::of(path))
+}
+
 /// The public half of a key, as certificates have it.
 fn key_of(pem: &[u8]) -> Result<Vec<u8>, String> {
     let (_, pem) = parse_x509_pem(pem).map_err(|_| "is no PEM file".to_owned())?;
@@ -273,7 +292,5 @@ pub(crate) const IDENTITY_CA: &str = "identity_ca.cert.pem";
 pub(crate) const PERMISSIONS_CA: &str = "permissions_ca.cert.pem";
 pub(crate) const GOVERNANCE: &str = "governance.p7s";
 pub(crate) const PERMISSIONS: &str = "permissions.p7s";
-/// The highest domain: the ports of RTPS end there.
-const DOMAIN_MAX: u32 = 232;
 /// Names have no more parts than this.
 const DEPTH_MAX: usize = 32;

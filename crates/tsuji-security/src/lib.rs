@@ -28,3 +28,6 @@ pub use permissions::{Answer, Deed, Grant, Permissions};
 
 mod reader;
 mod signed;
+
+mod verb;
+pub use verb::Verb;

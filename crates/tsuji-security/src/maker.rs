@@ -17,7 +17,8 @@ use time::OffsetDateTime;
 
 use crate::certificate::Certificate;
 use crate::keystore::{
-    CERTIFICATE, GOVERNANCE, IDENTITY_CA, KEY, PERMISSIONS, PERMISSIONS_CA, read_file,
+    CERTIFICATE, GOVERNANCE, IDENTITY_CA, KEY, PERMISSIONS, PERMISSIONS_CA, read_certificate,
+    read_file, read_governance, read_permissions,
 };
 use crate::{Access, Enclave, Governance, Permissions, Refused, enclaves, signed};
 
@@ -88,31 +89,29 @@ impl Maker {
         }
         // A folder that is there stays the one it is: somebody may be in it, or it is another file system.
         if folder.is_dir() {
-            let file = File::open(folder).map_err(at(folder))?;
+            let file = File::open(folder).map_err(Refused::of(folder))?;
             lock(folder, &file, waits)?;
             if is_there(folder)? {
-                return Ok(false);
+                return Unfinished::of_killed(folder).map_or(Ok(false), |it| it.put(folder));
             }
             let new = Unfinished::within(folder)?;
             build(&new.0, domain, now)?;
-            for part in PARTS {
-                fs::rename(new.0.join(part), folder.join(part)).map_err(at(&folder.join(part)))?;
-            }
-            return Ok(true);
+            return new.put(folder);
         }
         let beside = match folder.parent() {
             Some(parent) if parent != Path::new("") => parent,
             _ => Path::new("."),
         };
-        fs::create_dir_all(beside).map_err(at(beside))?;
+        fs::create_dir_all(beside).map_err(Refused::of(beside))?;
         let new = Unfinished::within(beside)?;
         build(&new.0, domain, now)?;
-        fs::set_permissions(&new.0, fs::Permissions::from_mode(0o755)).map_err(at(&new.0))?;
+        fs::set_permissions(&new.0, fs::Permissions::from_mode(0o755))
+            .map_err(Refused::of(&new.0))?;
         match fs::rename(&new.0, folder) {
             Ok(()) => Ok(true),
             // Another was faster.
             Err(_) if is_there(folder)? => Ok(false),
-            Err(error) => Err(at(folder)(error)),
+            Err(error) => Err(Refused::of(folder)(error)),
         }
     }
 
@@ -125,7 +124,7 @@ impl Maker {
         // Of what is there nobody else can open this one, so nobody else can hold it up.
         let path = folder.join("private").join(IDENTITY_KEY);
         let file = OpenOptions::new().read(true).write(true).open(&path);
-        let file = file.or_else(|_| File::open(&path)).map_err(at(&path))?;
+        let file = file.or_else(|_| File::open(&path)).map_err(Refused::of(&path))?;
         lock(&path, &file, waits)?;
         Ok(Self {
             identities: Authority::read(folder, IDENTITY_CA, IDENTITY_KEY, now)?,
@@ -150,7 +149,7 @@ impl Maker {
         let folder = self.folder.join("enclaves");
         self.permissions.put_signed(&folder, GOVERNANCE, &governance.0)?;
         let signed = folder.join(GOVERNANCE);
-        let shared = read_file(&signed).map_err(|why| Refused { path: signed, why })?;
+        let shared = read_file(&signed).map_err(Refused::of(&signed))?;
         let has_own = |name: &String| {
             read_file(&folder.join(&name[1..]).join(GOVERNANCE)).is_ok_and(|it| it != shared)
         };
@@ -172,112 +171,92 @@ impl Maker {
         now: SystemTime,
     ) -> Result<(Made, Enclave), Refused> {
         let enclaves = self.folder.join("enclaves");
-        validate_enclave(name)
-            .map_err(|why| Refused { path: enclaves.clone(), why: format!("{name:?} {why}") })?;
-        self.has_rule(&enclaves.join(GOVERNANCE), domain)?;
+        validate_enclave(name).map_err(|why| Refused::of(&enclaves)(format!("{name:?} {why}")))?;
+        let path = enclaves.join(GOVERNANCE);
+        governs(&path, &read_governance(&path, &self.permissions.certificate)?, domain)?;
         let folder = match &name[1..] {
             "" => enclaves,
             parts => enclaves.join(parts),
         };
-        let [key_file, certificate_file, permissions_file] =
-            [KEY, CERTIFICATE, PERMISSIONS].map(|it| folder.join(it));
-        // A link that leads nowhere is there too.
-        let is_there = |path: &Path| path.symlink_metadata().is_ok();
-        let refused = |path: &Path| {
-            let path = path.to_owned();
-            move |why: String| Refused { path, why }
-        };
-        // A key without a certificate is what one left who was killed: nobody knows it.
-        let new = match (is_there(&key_file), is_there(&certificate_file)) {
-            (true, true) => None,
-            (_, false) => {
-                let lifetime = lifetime.within(&self.identities.certificate);
-                let issued = self.identities.issue(name, lifetime);
-                Some(issued.map_err(refused(&certificate_file))?)
-            }
-            (false, true) => {
-                let why =
-                    format!("is not there, and its {CERTIFICATE} is; remove that for a new key");
-                return Err(refused(&key_file)(why));
-            }
-        };
+        // All of it is looked at before any of it is put.
+        let new = self.new_identity(&folder, name, lifetime)?;
+        let path = folder.join(CERTIFICATE);
         let certificate = match &new {
-            Some((_, pem)) => Certificate::from_pem(pem.as_bytes()),
-            None => read_file(&certificate_file).and_then(|it| Certificate::from_pem(&it)),
+            Some((_, pem)) => Certificate::from_pem(pem.as_bytes()).map_err(Refused::of(&path))?,
+            None => read_certificate(&path)?,
         };
-        let certificate = certificate.map_err(refused(&certificate_file))?;
         certificate
             .is_issued_by(&self.identities.certificate)
             .and_then(|()| certificate.is_valid_at(now))
-            .map_err(refused(&certificate_file))?;
-        let remake = access.is_some() || !is_there(&permissions_file);
-        let permissions = if remake {
-            let wanted = format!("CN={name}");
-            if certificate.subject() != wanted {
-                let why = format!(
-                    "is of {}, and permissions made here are of {wanted}",
-                    certificate.subject()
-                );
-                return Err(refused(&certificate_file)(why));
-            }
-            let everything = Access::everything();
-            let access = access.unwrap_or(&everything);
-            let document = access.document(name, certificate.validity(), domain);
-            Permissions::parse(&permissions_file.display().to_string(), document.as_bytes())
-                .map_err(|it| refused(&permissions_file)(it.to_string()))?;
-            Some(
-                self.permissions
-                    .sign(&document)
-                    .map(|it| (document, it))
-                    .map_err(refused(&permissions_file))?,
-            )
-        } else {
-            let document = read_file(&permissions_file)
-                .and_then(|it| signed::verified(&it, &self.permissions.certificate))
-                .map_err(refused(&permissions_file))?;
-            let kept = Permissions::parse(&permissions_file.display().to_string(), &document)
-                .map_err(|it| refused(&permissions_file)(it.to_string()))?;
-            let grant = kept.grant(&certificate);
-            if !grant.is_some_and(|it| it.may_join(domain).is_allowed) {
-                let why =
-                    format!("is kept, and lets {} not join domain {domain}", certificate.subject());
-                return Err(refused(&permissions_file)(why));
-            }
-            None
-        };
+            .map_err(Refused::of(&path))?;
+        let permissions = self.new_permissions(&folder, name, &certificate, access, domain)?;
 
-        fs::DirBuilder::new().recursive(true).mode(0o755).create(&folder).map_err(at(&folder))?;
-        let up = "../".repeat(name[1..].split('/').filter(|it| !it.is_empty()).count());
-        for (file, whose) in [
-            (IDENTITY_CA, format!("{up}../public/{IDENTITY_CA}")),
-            (PERMISSIONS_CA, format!("{up}../public/{PERMISSIONS_CA}")),
-            (GOVERNANCE, format!("{up}{GOVERNANCE}")),
-        ] {
-            match symlink(whose, folder.join(file)) {
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                    return Err(at(&folder.join(file))(error));
-                }
-                _ => {}
-            }
-        }
         let made = Made { key: new.is_some(), permissions: permissions.is_some() };
+        share(&folder, name)?;
         if let Some((key, certificate)) = new {
-            put(&key_file, key.serialize_pem().as_bytes(), 0o600)?;
-            put(&certificate_file, certificate.as_bytes(), 0o644)?;
+            put(&folder.join(KEY), key.serialize_pem().as_bytes(), 0o600)?;
+            put(&path, certificate.as_bytes(), 0o644)?;
         }
-        if let Some((document, signed)) = permissions {
-            put(&permissions_file.with_extension("xml"), document.as_bytes(), 0o644)?;
-            put(&permissions_file, &signed, 0o644)?;
+        if let Some(permissions) = permissions {
+            permissions.put(&folder.join(PERMISSIONS))?;
         }
         Ok((made, Enclave::read(&self.folder, name, now)?))
     }
 
-    fn has_rule(&self, path: &Path, domain: u32) -> Result<(), Refused> {
-        let refused = |why| Refused { path: path.to_owned(), why };
-        let document = read_file(path)
-            .and_then(|it| signed::verified(&it, &self.permissions.certificate))
-            .map_err(refused)?;
-        governs(path, &document, domain)
+    /// A key and its certificate, where an enclave has none.
+    fn new_identity(
+        &self,
+        folder: &Path,
+        name: &str,
+        lifetime: Lifetime,
+    ) -> Result<Option<(KeyPair, String)>, Refused> {
+        let [key, certificate] = [KEY, CERTIFICATE].map(|it| folder.join(it));
+        match (is_put(&key), is_put(&certificate)) {
+            (true, true) => Ok(None),
+            // A key without a certificate is what one left who was killed: nobody knows it.
+            (_, false) => {
+                let lifetime = lifetime.within(&self.identities.certificate);
+                let issued = self.identities.issue(name, lifetime);
+                issued.map(Some).map_err(Refused::of(&certificate))
+            }
+            (false, true) => {
+                let why =
+                    format!("is not there, and its {CERTIFICATE} is; remove that for a new key");
+                Err(Refused::of(&key)(why))
+            }
+        }
+    }
+
+    /// What an enclave may do, where that is said or nothing is there; what is kept has to be for the domain.
+    fn new_permissions(
+        &self,
+        folder: &Path,
+        name: &str,
+        certificate: &Certificate,
+        access: Option<&Access>,
+        domain: u32,
+    ) -> Result<Option<Signed>, Refused> {
+        let (path, subject) = (folder.join(PERMISSIONS), certificate.subject());
+        if access.is_none() && is_put(&path) {
+            let kept = read_permissions(&path, &self.permissions.certificate)?;
+            let grant = kept.grant(certificate);
+            if grant.is_some_and(|it| it.may_join(domain).is_allowed) {
+                return Ok(None);
+            }
+            let why = format!("is kept, and lets {subject} not join domain {domain}");
+            return Err(Refused::of(&path)(why));
+        }
+        let wanted = format!("CN={name}");
+        if subject != wanted {
+            let why = format!("is of {subject}, and permissions made here are of {wanted}");
+            return Err(Refused::of(&folder.join(CERTIFICATE))(why));
+        }
+        let everything = Access::everything();
+        let access = access.unwrap_or(&everything);
+        let document = access.document(name, certificate.validity(), domain);
+        Permissions::parse(&path.display().to_string(), document.as_bytes())
+            .map_err(Refused::of(&path))?;
+        self.permissions.sign(document).map(Some).map_err(Refused::of(&path))
     }
 }
 
@@ -292,45 +271,101 @@ impl NewGovernance {
     ///
     /// What is wrong with it.
     pub fn read(path: &Path, domain: u32) -> Result<Self, Refused> {
-        let refused = |why| Refused { path: path.to_owned(), why };
-        let document = read_file(path).map_err(refused)?;
-        governs(path, &document, domain)?;
-        String::from_utf8(document).map(Self).map_err(|_| refused("is not UTF-8".to_owned()))
+        let document = read_file(path).map_err(Refused::of(path))?;
+        let read = Governance::parse(&path.display().to_string(), &document);
+        governs(path, &read.map_err(Refused::of(path))?, domain)?;
+        String::from_utf8(document).map(Self).map_err(|_| Refused::of(path)("is not UTF-8"))
     }
 }
 
 /// Whether a governance has a rule for a domain.
-fn governs(path: &Path, document: &[u8], domain: u32) -> Result<(), Refused> {
-    let refused = |why| Refused { path: path.to_owned(), why };
-    let governance = Governance::parse(&path.display().to_string(), document);
-    if governance.map_err(|it| refused(it.to_string()))?.domain(domain).is_some() {
+fn governs(path: &Path, governance: &Governance, domain: u32) -> Result<(), Refused> {
+    if governance.domain(domain).is_some() {
         return Ok(());
     }
-    Err(refused(format!("has no rule for domain {domain}, so nobody could join it")))
+    let why = format!("has no rule for domain {domain}, so nobody could join it");
+    Err(Refused::of(path)(why))
+}
+
+/// Whether something is there, be it a link that leads nowhere.
+fn is_put(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
+/// Gives an enclave what all have in common, by links as SROS2 has them.
+fn share(folder: &Path, name: &str) -> Result<(), Refused> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o755)
+        .create(folder)
+        .map_err(Refused::of(folder))?;
+    let up = "../".repeat(name[1..].split('/').filter(|it| !it.is_empty()).count());
+    for (file, whose) in [
+        (IDENTITY_CA, format!("{up}../public/{IDENTITY_CA}")),
+        (PERMISSIONS_CA, format!("{up}../public/{PERMISSIONS_CA}")),
+        (GOVERNANCE, format!("{up}{GOVERNANCE}")),
+    ] {
+        let link = folder.join(file);
+        match symlink(whose, &link) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(Refused::of(&link)(error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// A new folder for a keystore that is not done. It goes where it does not get another name.
 struct Unfinished(PathBuf);
 
 impl Unfinished {
-    const NAME: &str = ".keystore-";
+    /// It ends with a number in so many digits, so that nothing else is taken for one and thrown away.
+    const NAME: &str = ".tsuji-keystore-";
+    const DIGITS: usize = 16;
 
     /// Nobody else has been in the folder before, whoever may write where it is.
     fn within(folder: &Path) -> Result<Self, Refused> {
         // Those who were killed have left theirs.
-        for entry in fs::read_dir(folder).map_err(at(folder))?.flatten().filter(Self::is_old) {
+        for entry in
+            fs::read_dir(folder).map_err(Refused::of(folder))?.flatten().filter(Self::is_old)
+        {
             let _ = fs::remove_dir_all(entry.path());
         }
-        let mut id = [0_u8; 8];
+        let mut id = [0_u8; Self::DIGITS / 2];
         let random = SystemRandom::new().fill(&mut id);
-        random.map_err(|_| at(folder)(io::Error::other("the system has no random numbers")))?;
+        random.map_err(|_| Refused::of(folder)("the system has no random numbers"))?;
         let new = folder.join(format!("{}{}", Self::NAME, HEXLOWER.encode(&id)));
-        fs::DirBuilder::new().mode(0o700).create(&new).map_err(at(&new))?;
+        fs::DirBuilder::new().mode(0o700).create(&new).map_err(Refused::of(&new))?;
         Ok(Self(new))
     }
 
+    /// That of one who was killed while its parts got their places, the keys not yet.
+    fn of_killed(folder: &Path) -> Option<Self> {
+        let [first, .., last] = PARTS;
+        let is_left = |it: &fs::DirEntry| {
+            let path = it.path();
+            Self::is_one(&it.file_name()) && !path.join(first).exists() && path.join(last).exists()
+        };
+        let is_begun = folder.join(first).exists() && !folder.join(last).exists();
+        let mut entries = fs::read_dir(folder).ok().filter(|_| is_begun)?.flatten();
+        entries.find(is_left).map(|it| Self(it.path()))
+    }
+
+    /// Gives its parts their places.
+    fn put(&self, folder: &Path) -> Result<bool, Refused> {
+        for part in PARTS.iter().filter(|it| self.0.join(it).exists()) {
+            let place = folder.join(part);
+            fs::rename(self.0.join(part), &place).map_err(Refused::of(&place))?;
+        }
+        Ok(true)
+    }
+
     fn is_one(name: &OsStr) -> bool {
-        name.to_str().is_some_and(|it| it.starts_with(Self::NAME))
+        let number = name.to_str().and_then(|it| it.strip_prefix(Self::NAME));
+        number.is_some_and(|it| {
+            it.len() == Self::DIGITS && it.bytes().all(|it| it.is_ascii_hexdigit())
+        })
     }
 
     fn is_old(entry: &fs::DirEntry) -> bool {
@@ -354,7 +389,7 @@ fn build(folder: &Path, domain: u32, now: SystemTime) -> Result<(), Refused> {
     let (authority, certificate) = Authority::new(Lifetime::days(now, AUTHORITY_DAYS))?;
     let [enclaves, public, private] = PARTS.map(|it| folder.join(it));
     for (folder, mode) in [(&public, 0o755), (&private, 0o700), (&enclaves, 0o755)] {
-        fs::DirBuilder::new().mode(mode).create(folder).map_err(at(folder))?;
+        fs::DirBuilder::new().mode(mode).create(folder).map_err(Refused::of(folder))?;
     }
     put(&private.join("ca.key.pem"), authority.key.serialize_pem().as_bytes(), 0o600)?;
     put(&public.join("ca.cert.pem"), certificate.as_bytes(), 0o644)?;
@@ -364,7 +399,7 @@ fn build(folder: &Path, domain: u32, now: SystemTime) -> Result<(), Refused> {
         (&private, IDENTITY_KEY, "ca.key.pem"),
         (&private, PERMISSIONS_KEY, "ca.key.pem"),
     ] {
-        symlink(whose, folder.join(file)).map_err(at(&folder.join(file)))?;
+        symlink(whose, folder.join(file)).map_err(Refused::of(&folder.join(file)))?;
     }
     authority.put_signed(&enclaves, GOVERNANCE, &governance(domain))
 }
@@ -379,12 +414,7 @@ fn lock(path: &Path, file: &File, waits: impl FnOnce()) -> Result<(), Refused> {
         Err(fs::TryLockError::Error(error)) => Err(error),
         Ok(()) => Ok(()),
     };
-    locked.map_err(at(path))
-}
-
-fn at(path: &Path) -> impl Fn(io::Error) -> Refused {
-    let path = path.to_owned();
-    move |error| Refused { path: path.clone(), why: error.to_string() }
+    locked.map_err(Refused::of(path))
 }
 
 /// Whether a keystore is there; what else is there must not be mixed with one.
@@ -392,45 +422,44 @@ fn is_there(folder: &Path) -> Result<bool, Refused> {
     if PARTS.iter().any(|it| folder.join(it).exists()) {
         return Ok(true);
     }
-    let refused = |why| Err(Refused { path: folder.to_owned(), why });
     let is_other = |it: &fs::DirEntry| !Unfinished::is_one(&it.file_name());
     match fs::read_dir(folder).map(|it| it.flatten().any(|it| is_other(&it))) {
-        Ok(true) => refused(
-            "is not empty, and is no keystore, which has public, private and enclaves".to_owned(),
-        ),
+        Ok(true) => Err(Refused::of(folder)(
+            "is not empty, and is no keystore, which has public, private and enclaves",
+        )),
         Ok(false) => Ok(false),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => refused(error.to_string()),
+        Err(error) => Err(Refused::of(folder)(error)),
     }
 }
 
 impl Authority {
     fn new(lifetime: Lifetime) -> Result<(Self, String), Refused> {
-        let refused = |why: String| Refused { path: "ca.cert.pem".into(), why };
+        let refused = Refused::of::<String>(Path::new("ca.cert.pem"));
         let failed = |error: rcgen::Error| refused(error.to_string());
         let key = KeyPair::generate().map_err(failed)?;
         let mut asked = params("tsuji keystore", lifetime);
         asked.is_ca = IsCa::Ca(BasicConstraints::Constrained(1));
         let pem = asked.self_signed(&key).map_err(failed)?.pem();
-        let certificate = Certificate::from_pem(pem.as_bytes()).map_err(refused)?;
+        let certificate = Certificate::from_pem(pem.as_bytes()).map_err(&refused)?;
         Ok((Self { certificate, key }, pem))
     }
 
     fn read(keystore: &Path, file: &str, key: &str, now: SystemTime) -> Result<Self, Refused> {
         let path = keystore.join("public").join(file);
-        let refused = |why| Refused { path: path.clone(), why };
-        let certificate =
-            read_file(&path).and_then(|it| Certificate::from_pem(&it)).map_err(refused)?;
-        certificate.is_anchor().and_then(|()| certificate.is_valid_at(now)).map_err(refused)?;
+        let certificate = read_certificate(&path)?;
+        certificate
+            .is_anchor()
+            .and_then(|()| certificate.is_valid_at(now))
+            .map_err(Refused::of(&path))?;
         let path = keystore.join("private").join(key);
-        let refused = |why| Refused { path: path.clone(), why };
-        let pem = read_file(&path).map_err(refused)?;
+        let pem = read_file(&path).map_err(Refused::of(&path))?;
         let key = std::str::from_utf8(&pem).ok().and_then(|it| KeyPair::from_pem(it).ok());
         let key = key.ok_or_else(|| {
-            refused("is no key in PKCS #8 and in clear, of P-256, P-384 or RSA".to_owned())
+            Refused::of(&path)("is no key in PKCS #8 and in clear, of P-256, P-384 or RSA")
         })?;
         if key.der_bytes() != certificate.key() {
-            return Err(refused(format!("is not the key of public/{file}")));
+            return Err(Refused::of(&path)(format!("is not the key of public/{file}")));
         }
         Ok(Self { certificate, key })
     }
@@ -452,19 +481,30 @@ impl Authority {
         Ok((key, pem))
     }
 
-    /// The signed file of a document, which is read as others read it before it counts.
-    fn sign(&self, document: &str) -> Result<Vec<u8>, String> {
-        let signed = signed::signed(document, &self.certificate, &self.key)?;
-        signed::verified(&signed, &self.certificate)?;
-        Ok(signed)
+    /// Signs a document. What comes of it is read as others read it before it counts.
+    fn sign(&self, document: String) -> Result<Signed, String> {
+        let file = signed::signed(&document, &self.certificate, &self.key)?;
+        signed::verified(&file, &self.certificate)?;
+        Ok(Signed { document, file })
     }
 
-    /// Writes a document beside the same with a signature, which is all that counts.
     fn put_signed(&self, folder: &Path, file: &str, document: &str) -> Result<(), Refused> {
         let path = folder.join(file);
-        let signed = self.sign(document).map_err(|why| Refused { path: path.clone(), why })?;
-        put(&path.with_extension("xml"), document.as_bytes(), 0o644)?;
-        put(&path, &signed, 0o644)
+        self.sign(document.to_owned()).map_err(Refused::of(&path))?.put(&path)
+    }
+}
+
+/// A document, and the same with a signature, which is all that counts.
+struct Signed {
+    document: String,
+    file: Vec<u8>,
+}
+
+impl Signed {
+    /// Puts both there, the signed one last.
+    fn put(&self, path: &Path) -> Result<(), Refused> {
+        put(&path.with_extension("xml"), self.document.as_bytes(), 0o644)?;
+        put(path, &self.file, 0o644)
     }
 }
 
@@ -510,7 +550,7 @@ fn put(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Refused> {
         file.sync_all()?;
         fs::rename(&new, path)
     };
-    written().map_err(|error| Refused { path: path.to_owned(), why: error.to_string() })
+    written().map_err(Refused::of(path))
 }
 
 fn governance(domain: u32) -> String {

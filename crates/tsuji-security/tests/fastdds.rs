@@ -2,15 +2,17 @@
 //! (`make test-interop STEPS=fastdds`), these tests do nothing.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod house;
+
 use std::ffi::OsString;
-use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
+use house::Folder;
 use tsuji_security::{AccessPolicy, Deed, Enclave, Lifetime, Maker};
 
 const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data");
@@ -81,42 +83,25 @@ impl Drop for Node {
     }
 }
 
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let id = std::process::id();
-        let folder = std::env::temp_dir().join(format!("tsuji-security-fastdds-{id}-{name}"));
-        fs::create_dir_all(&folder).unwrap();
-        Self(folder)
-    }
-
-    /// A keystore with these enclaves, which may do everything. The folder of each.
-    fn keystore<const N: usize>(&self, name: &str, enclaves: [&str; N]) -> [String; N] {
-        let keystore = self.0.join(name);
-        let now = SystemTime::now();
-        let lifetime = Lifetime::days(now, 10);
-        Maker::make(&keystore, DOMAIN, now, || {}).unwrap();
-        let maker = Maker::open(&keystore, now, || {}).unwrap();
-        enclaves.map(|it| {
-            let (_, enclave) = maker.add(it, None, DOMAIN, lifetime, now).unwrap();
-            enclave.folder().to_str().unwrap().to_owned()
-        })
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+/// A keystore with these enclaves, which may do everything. The folder of each.
+fn keystore<const N: usize>(folder: &Folder, name: &str, enclaves: [&str; N]) -> [String; N] {
+    let keystore = folder.0.join(name);
+    let now = SystemTime::now();
+    let lifetime = Lifetime::days(now, 10);
+    Maker::make(&keystore, DOMAIN, now, || {}).unwrap();
+    let maker = Maker::open(&keystore, now, || {}).unwrap();
+    enclaves.map(|it| {
+        let (_, enclave) = maker.add(it, None, DOMAIN, lifetime, now).unwrap();
+        enclave.folder().to_str().unwrap().to_owned()
+    })
 }
 
 #[test]
 fn nodes_of_one_keystore_hear_each_other_and_no_stranger() {
     let Some(peer) = peer() else { return };
     let folder = Folder::new("strangers");
-    let [talker, listener] = folder.keystore("ours", ["/talker", "/robot/listener"]);
-    let [stranger] = folder.keystore("theirs", ["/talker"]);
+    let [talker, listener] = keystore(&folder, "ours", ["/talker", "/robot/listener"]);
+    let [stranger] = keystore(&folder, "theirs", ["/talker"]);
     let domain = DOMAIN.to_string();
     let start = |what, enclave: &str, first: u32| {
         let first = first.to_string();
@@ -169,10 +154,8 @@ fn decides_the_same(peer: &OsString, enclave: &Enclave, domain: u32, topics: &[&
 fn what_is_allowed_here_is_allowed_there() {
     let Some(peer) = peer() else { return };
     let folder = Folder::new("decides");
-    let policy = folder.0.join("policy.xml");
-    fs::write(&policy, POLICY).unwrap();
-    let policy = AccessPolicy::read(&policy).unwrap();
-    let [_] = folder.keystore("keystore", ["/other"]);
+    let policy = AccessPolicy::read(&folder.write("policy.xml", POLICY)).unwrap();
+    let [_] = keystore(&folder, "keystore", ["/other"]);
     let keystore = folder.0.join("keystore");
     let now = SystemTime::now();
     let maker = Maker::open(&keystore, now, || {}).unwrap();

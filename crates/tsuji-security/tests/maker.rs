@@ -1,6 +1,8 @@
 //! Keystores that are made here, and what SROS2 makes of the same.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod house;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -9,6 +11,7 @@ use std::sync::{Barrier, mpsc};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
+use house::Folder;
 use proptest::prelude::*;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, KeyPair};
 use tsuji_security::{
@@ -20,39 +23,15 @@ const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data");
 const DOMAIN: u32 = 3;
 const NEW: Made = Made { key: true, permissions: true };
 
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let id = std::process::id();
-        let folder = std::env::temp_dir().join(format!("tsuji-security-maker-{id}-{name}"));
-        fs::create_dir_all(&folder).unwrap();
-        Self(folder)
-    }
-
-    fn keystore(&self) -> PathBuf {
-        self.0.join("keystore")
-    }
-
-    /// With authorities and nothing else.
-    fn made(&self) -> PathBuf {
-        let keystore = self.keystore();
-        assert_eq!(make(&keystore), Ok(true));
-        keystore
-    }
-
-    fn write(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.0.join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, text).unwrap();
-        path
-    }
+fn keystore(folder: &Folder) -> PathBuf {
+    folder.0.join("keystore")
 }
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+/// A keystore with authorities and nothing else.
+fn made(folder: &Folder) -> PathBuf {
+    let keystore = keystore(folder);
+    assert_eq!(make(&keystore), Ok(true));
+    keystore
 }
 
 fn now() -> SystemTime {
@@ -105,7 +84,7 @@ fn by_sros2(enclave: &str) -> Vec<(String, BTreeSet<String>)> {
 #[test]
 fn a_keystore_is_laid_out_as_sros2_does() {
     let folder = Folder::new("layout");
-    let keystore = folder.made();
+    let keystore = made(&folder);
     for (name, links) in [("/talker", "../../"), ("/robot/arm", "../../../"), ("/", "../")] {
         let (made, enclave) = add(&keystore, name, None).unwrap();
         assert_eq!((made, enclave.name()), (NEW, name));
@@ -137,7 +116,7 @@ fn a_keystore_is_laid_out_as_sros2_does() {
 #[test]
 fn everything_is_what_sros2_takes_for_it() {
     let folder = Folder::new("everything");
-    let keystore = folder.made();
+    let keystore = made(&folder);
     add(&keystore, "/listener", None).unwrap();
     let document = keystore.join("enclaves/listener/permissions.xml");
     assert_eq!(said(&fs::read_to_string(document).unwrap()), by_sros2("listener"));
@@ -179,7 +158,7 @@ fn a_policy_is_what_sros2_makes_of_it() {
     let policy = AccessPolicy::read(&talker(&folder)).unwrap();
     let name = "/talker_listener/talker";
     assert_eq!(policy.enclaves().collect::<Vec<_>>(), [name]);
-    let keystore = folder.made();
+    let keystore = made(&folder);
     let (_, enclave) = add(&keystore, name, policy.access(name)).unwrap();
     let document = enclave.folder().join("permissions.xml");
     assert_eq!(said(&fs::read_to_string(document).unwrap()), by_sros2("talker"));
@@ -212,7 +191,7 @@ fn names_are_completed_and_what_is_denied_comes_first() {
     let policy = AccessPolicy::read(&path).unwrap();
     assert_eq!(policy.enclaves().collect::<Vec<_>>(), ["/talker_listener/talker", "/all", "/arm"]);
     assert_eq!(policy.access("/all"), policy.access("/talker_listener/talker"));
-    let keystore = folder.made();
+    let keystore = made(&folder);
     let (_, arm) = add(&keystore, "/arm", policy.access("/arm")).unwrap();
     for (deed, topic, is_allowed) in [
         (Deed::Subscribe, "rt/robot/joints", true),
@@ -309,7 +288,7 @@ fn what_is_wrong_with_a_policy_is_told_with_its_place() {
 #[test]
 fn what_is_there_is_kept() {
     let folder = Folder::new("kept");
-    let keystore = folder.made();
+    let keystore = made(&folder);
     assert_eq!(make(&keystore), Ok(false));
     add(&keystore, "/talker", None).unwrap();
     let files = ["key.pem", "cert.pem", "permissions.p7s"].map(|it| {
@@ -336,14 +315,14 @@ fn many_at_once_make_one_keystore() {
     for round in 0..5 {
         many_at_once(&Folder::new(&format!("many-{round}")));
         let folder = Folder::new(&format!("many-there-{round}"));
-        fs::create_dir(folder.keystore()).unwrap();
+        fs::create_dir(keystore(&folder)).unwrap();
         many_at_once(&folder);
     }
 }
 
 fn many_at_once(folder: &Folder) {
     const MAKERS: usize = 8;
-    let keystore = folder.keystore();
+    let keystore = keystore(folder);
     let together = Barrier::new(MAKERS);
     let made = thread::scope(|scope| {
         let makers: Vec<_> = (0..MAKERS)
@@ -389,7 +368,7 @@ fn what_is_in_the_way_is_named() {
     fs::create_dir(&empty).unwrap();
     assert_eq!(make(&empty), Ok(true));
 
-    let keystore = folder.made();
+    let keystore = made(&folder);
     let none = folder.0.join("none");
     let missing = none.join("private/identity_ca.key.pem");
     is_refused(open(&none), &missing, "No such file");
@@ -421,7 +400,7 @@ fn what_is_in_the_way_is_named() {
 #[test]
 fn another_governance_counts_for_all() {
     let folder = Folder::new("governance");
-    let keystore = folder.made();
+    let keystore = made(&folder);
     add(&keystore, "/talker", None).unwrap();
     let document = keystore.join("enclaves/governance.xml");
     let text = fs::read_to_string(&document).unwrap();
@@ -461,9 +440,9 @@ fn another_governance_counts_for_all() {
 #[test]
 fn permissions_that_are_kept_are_for_the_domain() {
     let folder = Folder::new("domains");
-    let keystore = folder.made();
+    let keystore = made(&folder);
     let (_, talker) = add(&keystore, "/talker", None).unwrap();
-    assert_eq!(talker.domains().collect::<Vec<_>>(), [DOMAIN]);
+    assert_eq!(talker.domains(232).collect::<Vec<_>>(), [DOMAIN]);
     let text = fs::read_to_string(keystore.join("enclaves/governance.xml")).unwrap();
     let all = text.replace(&format!("<id>{DOMAIN}</id>"), "<id_range><min>0</min></id_range>");
     let all = NewGovernance::read(&folder.write("governance.xml", &all), 7).unwrap();
@@ -474,13 +453,13 @@ fn permissions_that_are_kept_are_for_the_domain() {
     is_refused(maker.add("/talker", None, 7, lifetime(), now()), &permissions, why);
     let everything = Access::everything();
     let (_, talker) = maker.add("/talker", Some(&everything), 7, lifetime(), now()).unwrap();
-    assert_eq!(talker.domains().collect::<Vec<_>>(), [7]);
+    assert_eq!(talker.domains(232).collect::<Vec<_>>(), [7]);
 }
 
 #[test]
 fn a_key_without_its_certificate_is_nobodys_and_the_other_way_round_is_refused() {
     let folder = Folder::new("halves");
-    let keystore = folder.made();
+    let keystore = made(&folder);
     let of = keystore.join("enclaves/talker");
     fs::create_dir(&of).unwrap();
     fs::write(of.join("key.pem"), "half").unwrap();
@@ -497,7 +476,7 @@ fn a_key_without_its_certificate_is_nobodys_and_the_other_way_round_is_refused()
 #[test]
 fn a_certificate_of_another_name_keeps_its_permissions() {
     let folder = Folder::new("subject");
-    let keystore = folder.made();
+    let keystore = made(&folder);
     add(&keystore, "/talker", None).unwrap();
     let enclaves = keystore.join("enclaves");
     fs::rename(enclaves.join("talker"), enclaves.join("other")).unwrap();
@@ -512,7 +491,7 @@ fn a_certificate_of_another_name_keeps_its_permissions() {
 #[test]
 fn who_makes_something_is_waited_for() {
     let folder = Folder::new("waiting");
-    let keystore = folder.made();
+    let keystore = made(&folder);
     let first = open(&keystore).unwrap();
     let (tell, told) = mpsc::channel();
     thread::scope(|scope| {
@@ -532,14 +511,41 @@ fn who_makes_something_is_waited_for() {
 #[test]
 fn what_those_left_who_were_killed_goes() {
     let folder = Folder::new("left");
-    let left = folder.0.join(".keystore-0123456789abcdef");
+    let left = folder.0.join(".tsuji-keystore-0123456789abcdef");
     fs::create_dir_all(left.join("private")).unwrap();
-    let young = folder.0.join(".keystore-fedcba9876543210");
+    let young = folder.0.join(".tsuji-keystore-fedcba9876543210");
     fs::create_dir(&young).unwrap();
+    // What only looks alike is somebody's.
+    let others = [".tsuji-keystore-backup", ".tsuji-keystore-0123456789abcdeg", ".keystore-old"];
+    let others = others.map(|it| folder.0.join(it));
+    others.iter().for_each(|it| fs::create_dir(it).unwrap());
     let long_ago = now() - Duration::from_secs(3600);
-    fs::File::open(&left).unwrap().set_modified(long_ago).unwrap();
-    folder.made();
+    for old in others.iter().chain([&left]) {
+        fs::File::open(old).unwrap().set_modified(long_ago).unwrap();
+    }
+    made(&folder);
     assert!(!left.exists() && young.exists());
+    assert!(others.iter().all(|it| it.exists()));
+}
+
+/// It is killed after each of the steps in which the parts get their places.
+#[test]
+fn what_was_begun_in_a_folder_is_finished() {
+    for moved in 0..3 {
+        let folder = Folder::new(&format!("begun-{moved}"));
+        let keystore = keystore(&folder);
+        fs::create_dir(&keystore).unwrap();
+        made(&folder);
+        let left = keystore.join(".tsuji-keystore-0123456789abcdef");
+        fs::create_dir(&left).unwrap();
+        for part in &["enclaves", "public", "private"][moved..] {
+            fs::rename(keystore.join(part), left.join(part)).unwrap();
+        }
+        assert_eq!(make(&keystore), Ok(true), "{moved} moved");
+        add(&keystore, "/talker", None).unwrap();
+        // What was whole, and not begun to be moved, goes a minute later.
+        assert_eq!(left.exists(), moved == 0);
+    }
 }
 
 #[test]
@@ -566,7 +572,7 @@ fn authorities_with_other_keys_sign_too() {
     ];
     for (name, key) in keys {
         let folder = Folder::new(name);
-        let keystore = folder.made();
+        let keystore = made(&folder);
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::OrganizationName, "Acme, Inc.");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -587,7 +593,7 @@ fn sign_anew(keystore: &Path) {
 #[test]
 fn an_authority_whose_name_cannot_be_written_issues_nothing() {
     let folder = Folder::new("name");
-    let keystore = folder.made();
+    let keystore = made(&folder);
     for (file, to) in [("ca.cert.pem", "public"), ("ca.key.pem", "private")] {
         fs::copy(format!("{DATA}/dc/{file}"), keystore.join(to).join(file)).unwrap();
     }
@@ -619,7 +625,7 @@ proptest! {
              <topics publish=\"ALLOW\"><topic>{escaped}</topic></topics></profile></profiles></enclave></enclaves></policy>"
         ));
         let policy = AccessPolicy::read(&policy).unwrap();
-        let keystore = folder.made();
+        let keystore = made(&folder);
         let (_, enclave) = add(&keystore, "/a", policy.access("/a")).unwrap();
         let may = |name: &str| enclave.may(Deed::Publish, DOMAIN, &format!("rt/n/{name}")).is_allowed;
         prop_assert!(may(&name));

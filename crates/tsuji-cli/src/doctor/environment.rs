@@ -6,11 +6,11 @@ use std::time::SystemTime;
 
 use tsuji_core::{Interop, Robot, RtpsEngine};
 use tsuji_ros::environment::{DiscoveryRange, EnvironmentError, RosEnvironment};
-
 use tsuji_security::Enclave;
 
 use super::{Finding, State};
-use crate::{figures, security};
+use crate::figures;
+use crate::security::Expiry;
 
 /// Variables for engines, and what becomes of them.
 const OF_ENGINES: &[(&str, &str)] = &[
@@ -354,7 +354,7 @@ fn security() -> Option<Finding> {
     Some(found.mend("unset ROS_SECURITY_ENABLE"))
 }
 
-/// The keystore of the nodes of ROS 2 here. Who renews keys wants to know in time.
+/// The keystore of the nodes of ROS 2 here. Whoever renews keys wants to know in time.
 fn keystore(folder: &str) -> Finding {
     let now = SystemTime::now();
     let names = tsuji_security::enclaves(Path::new(folder));
@@ -366,14 +366,14 @@ fn keystore(folder: &str) -> Finding {
         let text = format!("{count} of {all} refused: {first}");
         return finding(KEYSTORE, State::Warning, text).mend("tsuji security check says more");
     }
-    let expiries = whole.iter().flatten().map(|it| (&it.expiries()[0], it.name()));
-    let Some(((at, file), name)) = expiries.min() else {
+    let first = whole.iter().flatten().min_by_key(|it| (&it.expiries()[0], it.name()));
+    let Some(first) = first else {
         let text = format!("{folder}: there are no enclaves in it");
         return finding(KEYSTORE, State::Warning, text).mend("tsuji security create makes them");
     };
-    let left = at.duration_since(now).unwrap_or_default();
-    let text = format!("{folder}: {all}; {file} of {name} expires in {}", security::days(left));
-    match left < security::SOON {
+    let Expiry { left, file, is_soon } = Expiry::of(first, now);
+    let text = format!("{folder}: {all}; {file} of {} expires in {left}", first.name());
+    match is_soon {
         true => finding(KEYSTORE, State::Warning, text).mend("renew it in time"),
         false => finding(KEYSTORE, State::Good, text),
     }

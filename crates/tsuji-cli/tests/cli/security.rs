@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -311,6 +312,31 @@ fn what_makes_a_keystore_worth_less_is_warned_of() {
         empty.contains("it is empty; allowed: such as /talker, and / for the one above all"),
         "{empty}"
     );
+}
+
+/// Killed sooner and later, so that each step is cut off in some run; whoever comes next makes it whole.
+#[test]
+fn what_a_killed_command_has_begun_the_next_one_ends() {
+    let world = World::new();
+    for kind in ["none", "there"] {
+        let keystore = format!("{kind}/keystore");
+        let words = ["security", "create", "--keystore", &keystore, "/a", "/b/c"];
+        fs::create_dir(world.path(kind)).unwrap();
+        for round in 0..30 {
+            if kind == "there" {
+                let _ = fs::remove_dir_all(world.path(&keystore));
+                fs::create_dir(world.path(&keystore)).unwrap();
+            }
+            let killed = world.start(&words);
+            std::thread::sleep(Duration::from_micros(700 * round));
+            drop(killed);
+            if kind == "there" || round == 29 {
+                assert_eq!(world.run(&words).code, Some(0), "{kind} {round}");
+                let checked = world.run(&["security", "check", "--keystore", &keystore]);
+                assert_eq!((checked.code, &*checked.err), (Some(0), ""), "{kind} {round}");
+            }
+        }
+    }
 }
 
 #[test]
