@@ -11,8 +11,8 @@ use serde_json::{Value as Json, json};
 use tsuji_core::names;
 use tsuji_ros::environment::DOMAIN_MAX;
 use tsuji_security::{
-    AccessPolicy, Answer, Enclave, Lifetime, Made, Maker, NewGovernance, Protection, Refused, Verb,
-    enclaves, validate_enclave,
+    AccessPolicy, Additions, Answer, Enclave, Lifetime, Maker, NewGovernance, Protection, Refused,
+    Verb, enclaves, validate_enclave,
 };
 
 use crate::elsewhere;
@@ -204,15 +204,15 @@ fn create(args: &Create, globals: &Globals, out: &mut Output) -> anyhow::Result<
     let maker = Maker::open(&folder, now, waits)?;
     warn_of_authorities(&folder);
     if let Some(governance) = &governance {
-        for name in maker.govern(governance)? {
+        for name in maker.sign_governance(governance)? {
             output::warning(format_args!("{name}: has a governance of its own, which is kept"));
         }
     }
-    let mut added: Vec<(Made, Enclave)> = Vec::new();
+    let mut added: Vec<(Additions, Enclave)> = Vec::new();
     let mut refused = None;
     for name in &names {
         let access = policy.as_ref().and_then(|(_, it)| it.access(name));
-        match maker.add(name, access, domain, lifetime, now) {
+        match maker.add_enclave(name, access, domain, lifetime, now) {
             Ok(it) => added.push(it),
             Err(why) => {
                 refused = Some((name, why));
@@ -220,8 +220,8 @@ fn create(args: &Create, globals: &Globals, out: &mut Output) -> anyhow::Result<
             }
         }
     }
-    if added.iter().any(|(made, _)| made.key) && maker.last() < lifetime.last() {
-        let left = maker.last().duration_since(now).unwrap_or_default();
+    if added.iter().any(|(made, _)| made.key) && maker.expires_at() < lifetime.expires_at() {
+        let left = maker.expires_at().duration_since(now).unwrap_or_default();
         output::warning(format_args!(
             "the authority of the keystore expires in {}, and certificates with it",
             days(left)
@@ -258,7 +258,7 @@ fn create(args: &Create, globals: &Globals, out: &mut Output) -> anyhow::Result<
 }
 
 fn list_made(
-    added: &[(Made, Enclave)],
+    added: &[(Additions, Enclave)],
     has_policy: bool,
     now: SystemTime,
     out: &mut Output,

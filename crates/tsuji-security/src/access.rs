@@ -170,7 +170,7 @@ const fn kind(root: &'static str) -> Kind {
     }
 }
 
-/// The files that are being read.
+/// Stack of the files that include each other, for the bounds of including.
 struct Sources {
     /// Each is included by the one before it.
     paths: Vec<PathBuf>,
@@ -178,7 +178,7 @@ struct Sources {
     included: usize,
 }
 
-/// Whose topics are read.
+/// Names by which a profile completes those of its topics, services and actions.
 #[derive(Clone, Copy)]
 struct Owner<'a> {
     namespace: &'a str,

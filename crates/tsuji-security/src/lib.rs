@@ -17,7 +17,7 @@ mod keystore;
 pub use keystore::{Enclave, Refused, enclaves};
 
 mod maker;
-pub use maker::{Lifetime, Made, Maker, NewGovernance, validate_enclave};
+pub use maker::{Additions, Lifetime, Maker, NewGovernance, validate_enclave};
 
 mod name;
 mod pattern;

@@ -36,7 +36,7 @@ impl Lifetime {
     }
 
     /// When it ends.
-    pub fn last(self) -> SystemTime {
+    pub fn expires_at(self) -> SystemTime {
         self.last
     }
 
@@ -46,9 +46,9 @@ impl Lifetime {
     }
 }
 
-/// What was made of an enclave; the rest was there.
+/// Parts of an enclave that were made anew; the rest was there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Made {
+pub struct Additions {
     /// Its key, and the certificate for it.
     pub key: bool,
     /// What it may do.
@@ -92,9 +92,9 @@ impl Maker {
             let file = File::open(folder).map_err(Refused::of(folder))?;
             lock(folder, &file, waits)?;
             if is_there(folder)? {
-                return Unfinished::of_killed(folder).map_or(Ok(false), |it| it.put(folder));
+                return Staging::left_by_killed(folder).map_or(Ok(false), |it| it.put(folder));
             }
-            let new = Unfinished::within(folder)?;
+            let new = Staging::within(folder)?;
             build(&new.0, domain, now)?;
             return new.put(folder);
         }
@@ -103,7 +103,7 @@ impl Maker {
             _ => Path::new("."),
         };
         fs::create_dir_all(beside).map_err(Refused::of(beside))?;
-        let new = Unfinished::within(beside)?;
+        let new = Staging::within(beside)?;
         build(&new.0, domain, now)?;
         fs::set_permissions(&new.0, fs::Permissions::from_mode(0o755))
             .map_err(Refused::of(&new.0))?;
@@ -135,7 +135,7 @@ impl Maker {
     }
 
     /// When its authorities end, and with them all that they have signed.
-    pub fn last(&self) -> SystemTime {
+    pub fn expires_at(&self) -> SystemTime {
         let last = |it: &Authority| it.certificate.validity().1;
         last(&self.identities).min(last(&self.permissions))
     }
@@ -145,7 +145,7 @@ impl Maker {
     /// # Errors
     ///
     /// What is wrong with it, or the file that cannot be written.
-    pub fn govern(&self, governance: &NewGovernance) -> Result<Vec<String>, Refused> {
+    pub fn sign_governance(&self, governance: &NewGovernance) -> Result<Vec<String>, Refused> {
         let folder = self.folder.join("enclaves");
         self.permissions.put_signed(&folder, GOVERNANCE, &governance.0)?;
         let signed = folder.join(GOVERNANCE);
@@ -162,18 +162,18 @@ impl Maker {
     /// # Errors
     ///
     /// The name or the file that is wrong, and why. What was there is then as it was.
-    pub fn add(
+    pub fn add_enclave(
         &self,
         name: &str,
         access: Option<&Access>,
         domain: u32,
         lifetime: Lifetime,
         now: SystemTime,
-    ) -> Result<(Made, Enclave), Refused> {
+    ) -> Result<(Additions, Enclave), Refused> {
         let enclaves = self.folder.join("enclaves");
         validate_enclave(name).map_err(|why| Refused::of(&enclaves)(format!("{name:?} {why}")))?;
         let path = enclaves.join(GOVERNANCE);
-        governs(&path, &read_governance(&path, &self.permissions.certificate)?, domain)?;
+        check_domain(&path, &read_governance(&path, &self.permissions.certificate)?, domain)?;
         let folder = match &name[1..] {
             "" => enclaves,
             parts => enclaves.join(parts),
@@ -191,11 +191,11 @@ impl Maker {
             .map_err(Refused::of(&path))?;
         let permissions = self.new_permissions(&folder, name, &certificate, access, domain)?;
 
-        let made = Made { key: new.is_some(), permissions: permissions.is_some() };
-        share(&folder, name)?;
+        let made = Additions { key: new.is_some(), permissions: permissions.is_some() };
+        link_shared_files(&folder, name)?;
         if let Some((key, certificate)) = new {
-            put(&folder.join(KEY), key.serialize_pem().as_bytes(), 0o600)?;
-            put(&path, certificate.as_bytes(), 0o644)?;
+            replace_file(&folder.join(KEY), key.serialize_pem().as_bytes(), 0o600)?;
+            replace_file(&path, certificate.as_bytes(), 0o644)?;
         }
         if let Some(permissions) = permissions {
             permissions.put(&folder.join(PERMISSIONS))?;
@@ -211,7 +211,7 @@ impl Maker {
         lifetime: Lifetime,
     ) -> Result<Option<(KeyPair, String)>, Refused> {
         let [key, certificate] = [KEY, CERTIFICATE].map(|it| folder.join(it));
-        match (is_put(&key), is_put(&certificate)) {
+        match (is_there_or_link(&key), is_there_or_link(&certificate)) {
             (true, true) => Ok(None),
             // A key without a certificate is what one left who was killed: nobody knows it.
             (_, false) => {
@@ -235,9 +235,9 @@ impl Maker {
         certificate: &Certificate,
         access: Option<&Access>,
         domain: u32,
-    ) -> Result<Option<Signed>, Refused> {
+    ) -> Result<Option<SignedDocument>, Refused> {
         let (path, subject) = (folder.join(PERMISSIONS), certificate.subject());
-        if access.is_none() && is_put(&path) {
+        if access.is_none() && is_there_or_link(&path) {
             let kept = read_permissions(&path, &self.permissions.certificate)?;
             let grant = kept.grant(certificate);
             if grant.is_some_and(|it| it.may_join(domain).is_allowed) {
@@ -273,13 +273,13 @@ impl NewGovernance {
     pub fn read(path: &Path, domain: u32) -> Result<Self, Refused> {
         let document = read_file(path).map_err(Refused::of(path))?;
         let read = Governance::parse(&path.display().to_string(), &document);
-        governs(path, &read.map_err(Refused::of(path))?, domain)?;
+        check_domain(path, &read.map_err(Refused::of(path))?, domain)?;
         String::from_utf8(document).map(Self).map_err(|_| Refused::of(path)("is not UTF-8"))
     }
 }
 
-/// Whether a governance has a rule for a domain.
-fn governs(path: &Path, governance: &Governance, domain: u32) -> Result<(), Refused> {
+/// Refuses a governance without a rule for a domain.
+fn check_domain(path: &Path, governance: &Governance, domain: u32) -> Result<(), Refused> {
     if governance.domain(domain).is_some() {
         return Ok(());
     }
@@ -287,13 +287,13 @@ fn governs(path: &Path, governance: &Governance, domain: u32) -> Result<(), Refu
     Err(Refused::of(path)(why))
 }
 
-/// Whether something is there, be it a link that leads nowhere.
-fn is_put(path: &Path) -> bool {
+/// Returns whether a file or a link is there, also one that leads nowhere.
+fn is_there_or_link(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-/// Gives an enclave what all have in common, by links as SROS2 has them.
-fn share(folder: &Path, name: &str) -> Result<(), Refused> {
+/// Links what all enclaves have in common into the folder of one, as SROS2 does.
+fn link_shared_files(folder: &Path, name: &str) -> Result<(), Refused> {
     fs::DirBuilder::new()
         .recursive(true)
         .mode(0o755)
@@ -316,10 +316,10 @@ fn share(folder: &Path, name: &str) -> Result<(), Refused> {
     Ok(())
 }
 
-/// A new folder for a keystore that is not done. It goes where it does not get another name.
-struct Unfinished(PathBuf);
+/// New folder in which a keystore is made. It is removed unless it was renamed.
+struct Staging(PathBuf);
 
-impl Unfinished {
+impl Staging {
     /// It ends with a number in so many digits, so that nothing else is taken for one and thrown away.
     const NAME: &str = ".tsuji-keystore-";
     const DIGITS: usize = 16;
@@ -341,7 +341,7 @@ impl Unfinished {
     }
 
     /// That of one who was killed while its parts got their places, the keys not yet.
-    fn of_killed(folder: &Path) -> Option<Self> {
+    fn left_by_killed(folder: &Path) -> Option<Self> {
         let [first, .., last] = PARTS;
         let is_left = |it: &fs::DirEntry| {
             let path = it.path();
@@ -352,7 +352,7 @@ impl Unfinished {
         entries.find(is_left).map(|it| Self(it.path()))
     }
 
-    /// Gives its parts their places.
+    /// Moves its parts into the folder of the keystore.
     fn put(&self, folder: &Path) -> Result<bool, Refused> {
         for part in PARTS.iter().filter(|it| self.0.join(it).exists()) {
             let place = folder.join(part);
@@ -377,7 +377,7 @@ impl Unfinished {
     }
 }
 
-impl Drop for Unfinished {
+impl Drop for Staging {
     fn drop(&mut self) {
         // What is finished has another name.
         let _ = fs::remove_dir_all(&self.0);
@@ -391,8 +391,8 @@ fn build(folder: &Path, domain: u32, now: SystemTime) -> Result<(), Refused> {
     for (folder, mode) in [(&public, 0o755), (&private, 0o700), (&enclaves, 0o755)] {
         fs::DirBuilder::new().mode(mode).create(folder).map_err(Refused::of(folder))?;
     }
-    put(&private.join("ca.key.pem"), authority.key.serialize_pem().as_bytes(), 0o600)?;
-    put(&public.join("ca.cert.pem"), certificate.as_bytes(), 0o644)?;
+    replace_file(&private.join("ca.key.pem"), authority.key.serialize_pem().as_bytes(), 0o600)?;
+    replace_file(&public.join("ca.cert.pem"), certificate.as_bytes(), 0o644)?;
     for (folder, file, whose) in [
         (&public, IDENTITY_CA, "ca.cert.pem"),
         (&public, PERMISSIONS_CA, "ca.cert.pem"),
@@ -422,7 +422,7 @@ fn is_there(folder: &Path) -> Result<bool, Refused> {
     if PARTS.iter().any(|it| folder.join(it).exists()) {
         return Ok(true);
     }
-    let is_other = |it: &fs::DirEntry| !Unfinished::is_one(&it.file_name());
+    let is_other = |it: &fs::DirEntry| !Staging::is_one(&it.file_name());
     match fs::read_dir(folder).map(|it| it.flatten().any(|it| is_other(&it))) {
         Ok(true) => Err(Refused::of(folder)(
             "is not empty, and is no keystore, which has public, private and enclaves",
@@ -482,10 +482,10 @@ impl Authority {
     }
 
     /// Signs a document. What comes of it is read as others read it before it counts.
-    fn sign(&self, document: String) -> Result<Signed, String> {
+    fn sign(&self, document: String) -> Result<SignedDocument, String> {
         let file = signed::signed(&document, &self.certificate, &self.key)?;
         signed::verified(&file, &self.certificate)?;
-        Ok(Signed { document, file })
+        Ok(SignedDocument { document, file })
     }
 
     fn put_signed(&self, folder: &Path, file: &str, document: &str) -> Result<(), Refused> {
@@ -494,17 +494,17 @@ impl Authority {
     }
 }
 
-/// A document, and the same with a signature, which is all that counts.
-struct Signed {
+/// Document, and its signed file, which is all that counts.
+struct SignedDocument {
     document: String,
     file: Vec<u8>,
 }
 
-impl Signed {
+impl SignedDocument {
     /// Puts both there, the signed one last.
     fn put(&self, path: &Path) -> Result<(), Refused> {
-        put(&path.with_extension("xml"), self.document.as_bytes(), 0o644)?;
-        put(path, &self.file, 0o644)
+        replace_file(&path.with_extension("xml"), self.document.as_bytes(), 0o644)?;
+        replace_file(path, &self.file, 0o644)
     }
 }
 
@@ -540,7 +540,7 @@ pub fn validate_enclave(name: &str) -> Result<(), String> {
 }
 
 /// Puts a file there as a whole, in the place of what is there.
-fn put(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Refused> {
+fn replace_file(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Refused> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let new = path.with_file_name(format!(".{name}.new"));
     let written = || {

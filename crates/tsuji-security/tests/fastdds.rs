@@ -91,17 +91,17 @@ fn keystore<const N: usize>(folder: &Folder, name: &str, enclaves: [&str; N]) ->
     Maker::make(&keystore, DOMAIN, now, || {}).unwrap();
     let maker = Maker::open(&keystore, now, || {}).unwrap();
     enclaves.map(|it| {
-        let (_, enclave) = maker.add(it, None, DOMAIN, lifetime, now).unwrap();
+        let (_, enclave) = maker.add_enclave(it, None, DOMAIN, lifetime, now).unwrap();
         enclave.folder().to_str().unwrap().to_owned()
     })
 }
 
 #[test]
-fn nodes_of_one_keystore_hear_each_other_and_no_stranger() {
+fn nodes_of_one_keystore_hear_each_other_and_nobody_else() {
     let Some(peer) = peer() else { return };
-    let folder = Folder::new("strangers");
+    let folder = Folder::new("others");
     let [talker, listener] = keystore(&folder, "ours", ["/talker", "/robot/listener"]);
-    let [stranger] = keystore(&folder, "theirs", ["/talker"]);
+    let [other] = keystore(&folder, "theirs", ["/talker"]);
     let domain = DOMAIN.to_string();
     let start = |what, enclave: &str, first: u32| {
         let first = first.to_string();
@@ -113,7 +113,7 @@ fn nodes_of_one_keystore_hear_each_other_and_no_stranger() {
     const THEIRS: u32 = 2_000_000;
     const OURS: u32 = 3_000_000;
     let _in_clear = start("publish", "-", CLEAR);
-    let _stranger = start("publish", &stranger, THEIRS);
+    let _other = start("publish", &other, THEIRS);
     let all = start("subscribe", "-", 0);
     // There is something to be heard.
     assert!(all.hears(10).iter().all(|it| (CLEAR..THEIRS).contains(it)));
@@ -160,7 +160,7 @@ fn what_is_allowed_here_is_allowed_there() {
     let now = SystemTime::now();
     let maker = Maker::open(&keystore, now, || {}).unwrap();
     let lifetime = Lifetime::days(now, 10);
-    let (_, arm) = maker.add("/arm", policy.access("/arm"), DOMAIN, lifetime, now).unwrap();
+    let (_, arm) = maker.add_enclave("/arm", policy.access("/arm"), DOMAIN, lifetime, now).unwrap();
     let topics = [
         "rt/robot/joints",
         "rt/robot/other",

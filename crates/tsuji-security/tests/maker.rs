@@ -15,13 +15,13 @@ use house::Folder;
 use proptest::prelude::*;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, KeyPair};
 use tsuji_security::{
-    Access, AccessPolicy, Deed, Enclave, Lifetime, Made, Maker, NewGovernance, Protection, Refused,
-    enclaves,
+    Access, AccessPolicy, Additions, Deed, Enclave, Lifetime, Maker, NewGovernance, Protection,
+    Refused, enclaves,
 };
 
 const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data");
 const DOMAIN: u32 = 3;
-const NEW: Made = Made { key: true, permissions: true };
+const NEW: Additions = Additions { key: true, permissions: true };
 
 fn keystore(folder: &Folder) -> PathBuf {
     folder.0.join("keystore")
@@ -50,8 +50,12 @@ fn open(keystore: &Path) -> Result<Maker, Refused> {
     Maker::open(keystore, now(), || {})
 }
 
-fn add(keystore: &Path, name: &str, access: Option<&Access>) -> Result<(Made, Enclave), Refused> {
-    open(keystore)?.add(name, access, DOMAIN, lifetime(), now())
+fn add(
+    keystore: &Path,
+    name: &str,
+    access: Option<&Access>,
+) -> Result<(Additions, Enclave), Refused> {
+    open(keystore)?.add_enclave(name, access, DOMAIN, lifetime(), now())
 }
 
 /// What a permissions document says in the order of its rules, without its times and domains.
@@ -295,19 +299,19 @@ fn what_is_there_is_kept() {
         let path = keystore.join("enclaves/talker").join(it);
         (path.clone(), fs::read(path).unwrap())
     });
-    let kept = Made { key: false, permissions: false };
+    let kept = Additions { key: false, permissions: false };
     assert_eq!(add(&keystore, "/talker", None).unwrap().0, kept);
     for (path, bytes) in &files {
         assert_eq!(&fs::read(path).unwrap(), bytes, "{}", path.display());
     }
     let access = Access::default();
     let (made, talker) = add(&keystore, "/talker", Some(&access)).unwrap();
-    assert_eq!(made, Made { key: false, permissions: true });
+    assert_eq!(made, Additions { key: false, permissions: true });
     assert!(!talker.may(Deed::Publish, DOMAIN, "rt/chatter").is_allowed);
     // What lacks one of the two has neither.
     fs::remove_file(&files[1].0).unwrap();
     let (made, _) = add(&keystore, "/talker", None).unwrap();
-    assert_eq!(made, Made { key: true, permissions: false });
+    assert_eq!(made, Additions { key: true, permissions: false });
 }
 
 #[test]
@@ -378,7 +382,8 @@ fn what_is_in_the_way_is_named() {
     }
     let long = format!("/{}", "a".repeat(64));
     is_refused(add(&keystore, &long, None), &enclaves, "is longer than 64 letters");
-    let other_domain = open(&keystore).unwrap().add("/a", None, DOMAIN + 1, lifetime(), now());
+    let other_domain =
+        open(&keystore).unwrap().add_enclave("/a", None, DOMAIN + 1, lifetime(), now());
     is_refused(other_domain, &enclaves.join("governance.p7s"), "has no rule for domain 4");
     assert!(!enclaves.join("a").exists());
 
@@ -411,9 +416,9 @@ fn another_governance_counts_for_all() {
             .replace("<data_protection_kind>ENCRYPT", "<data_protection_kind>SIGN"),
     );
     let governance = NewGovernance::read(&other, DOMAIN).unwrap();
-    assert!(open(&keystore).unwrap().govern(&governance).unwrap().is_empty());
+    assert!(open(&keystore).unwrap().sign_governance(&governance).unwrap().is_empty());
     let maker = open(&keystore).unwrap();
-    maker.add("/other", None, 7, lifetime(), now()).unwrap();
+    maker.add_enclave("/other", None, 7, lifetime(), now()).unwrap();
     let talker = Enclave::read(&keystore, "/talker", now()).unwrap();
     assert!(talker.governance().domain(7).is_some());
     let wrong = folder.write("governance.xml", &text.replace("ENCRYPT", "HIDE"));
@@ -423,10 +428,14 @@ fn another_governance_counts_for_all() {
     is_refused(NewGovernance::read(&narrow, DOMAIN + 1), &narrow, why);
     // Whatever its line ends, but no others than those of lines.
     let lines = folder.write("governance.xml", &text.replace('\n', "\r\n"));
-    maker.govern(&NewGovernance::read(&lines, DOMAIN).unwrap()).unwrap();
+    maker.sign_governance(&NewGovernance::read(&lines, DOMAIN).unwrap()).unwrap();
     let odd = folder.write("governance.xml", &text.replace("<id>", "\r<id>"));
     let odd = NewGovernance::read(&odd, DOMAIN).unwrap();
-    is_refused(maker.govern(&odd), &keystore.join("enclaves/governance.p7s"), "carriage return");
+    is_refused(
+        maker.sign_governance(&odd),
+        &keystore.join("enclaves/governance.p7s"),
+        "carriage return",
+    );
     Enclave::read(&keystore, "/talker", now()).unwrap();
 
     // What is no link stays, and is told.
@@ -434,7 +443,7 @@ fn another_governance_counts_for_all() {
     let bytes = fs::read(&own).unwrap();
     fs::remove_file(&own).unwrap();
     fs::write(&own, bytes).unwrap();
-    assert_eq!(maker.govern(&governance).unwrap(), ["/other"]);
+    assert_eq!(maker.sign_governance(&governance).unwrap(), ["/other"]);
 }
 
 #[test]
@@ -447,12 +456,13 @@ fn permissions_that_are_kept_are_for_the_domain() {
     let all = text.replace(&format!("<id>{DOMAIN}</id>"), "<id_range><min>0</min></id_range>");
     let all = NewGovernance::read(&folder.write("governance.xml", &all), 7).unwrap();
     let maker = open(&keystore).unwrap();
-    maker.govern(&all).unwrap();
+    maker.sign_governance(&all).unwrap();
     let permissions = keystore.join("enclaves/talker/permissions.p7s");
     let why = "is kept, and lets CN=/talker not join domain 7";
-    is_refused(maker.add("/talker", None, 7, lifetime(), now()), &permissions, why);
+    is_refused(maker.add_enclave("/talker", None, 7, lifetime(), now()), &permissions, why);
     let everything = Access::everything();
-    let (_, talker) = maker.add("/talker", Some(&everything), 7, lifetime(), now()).unwrap();
+    let (_, talker) =
+        maker.add_enclave("/talker", Some(&everything), 7, lifetime(), now()).unwrap();
     assert_eq!(talker.domains(232).collect::<Vec<_>>(), [7]);
 }
 
@@ -485,7 +495,10 @@ fn a_certificate_of_another_name_keeps_its_permissions() {
     let why = "is of CN=/talker, and permissions made here are of CN=/other";
     is_refused(add(&keystore, "/other", Some(&everything)), &enclaves.join("other/cert.pem"), why);
     assert_eq!(fs::read(enclaves.join("other/permissions.p7s")).unwrap(), permissions);
-    assert_eq!(add(&keystore, "/other", None).unwrap().0, Made { key: false, permissions: false });
+    assert_eq!(
+        add(&keystore, "/other", None).unwrap().0,
+        Additions { key: false, permissions: false }
+    );
 }
 
 #[test]
@@ -586,7 +599,7 @@ fn authorities_with_other_keys_sign_too() {
 
 fn sign_anew(keystore: &Path) {
     let governance = NewGovernance::read(&keystore.join("enclaves/governance.xml"), DOMAIN);
-    open(keystore).unwrap().govern(&governance.unwrap()).unwrap();
+    open(keystore).unwrap().sign_governance(&governance.unwrap()).unwrap();
 }
 
 /// Made by OpenSSL with `-subj /DC=com/DC=acme/CN=z`, which comes out as one DC of rcgen.
