@@ -185,14 +185,21 @@ impl Connection {
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<Received>> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MESSAGE_FDS_MAX))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-        let message = rustix::io::retry_on_intr(|| {
-            rustix::net::recvmsg(
-                &self.fd,
-                &mut [IoSliceMut::new(buffer)],
-                &mut ancillary,
-                RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC,
-            )
-        });
+        let mut receive = || {
+            rustix::io::retry_on_intr(|| {
+                rustix::net::recvmsg(
+                    &self.fd,
+                    &mut [IoSliceMut::new(buffer)],
+                    &mut ancillary,
+                    RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC,
+                )
+            })
+        };
+        let message = match receive() {
+            // Told once, by whoever hangs up with something unread. What it said before that is still there.
+            Err(Errno::CONNRESET) => receive(),
+            message => message,
+        };
         let message = match message {
             Ok(message) => message,
             Err(Errno::CONNRESET | Errno::PIPE) => return Ok(None),
@@ -283,6 +290,20 @@ mod tests {
         let (one, two) = Connection::pair().unwrap();
         drop(one);
         assert!(two.receive(&mut [0; 16]).unwrap().is_none());
+    }
+
+    #[test]
+    fn the_last_word_of_one_that_hangs_up_with_something_unread_is_heard() {
+        let (one, two) = Connection::pair().unwrap();
+        one.send(b"never read", &[]).unwrap();
+        two.send(b"go away", &[]).unwrap();
+        two.send(b"bye", &[]).unwrap();
+        drop(two);
+        let mut buffer = [0; 64];
+        let mut heard = || one.receive(&mut buffer).unwrap().map(|it| buffer[..it.bytes].to_vec());
+        assert_eq!(heard(), Some(b"go away".to_vec()));
+        assert_eq!(heard(), Some(b"bye".to_vec()));
+        assert_eq!((heard(), heard()), (None, None));
     }
 
     #[test]
