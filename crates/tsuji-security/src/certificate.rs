@@ -56,7 +56,7 @@ impl Certificate {
         Self::from_der(pem.contents)
     }
 
-    fn from_der(der: Vec<u8>) -> Result<Self, String> {
+    pub(crate) fn from_der(der: Vec<u8>) -> Result<Self, String> {
         let (rest, read) = X509Certificate::from_der(&der)
             .map_err(|_| "holds no certificate of X.509".to_owned())?;
         if !rest.is_empty() {

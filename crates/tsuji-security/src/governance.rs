@@ -6,6 +6,7 @@ use tsuji_xml::{Kind, Node, XmlErrors};
 
 use crate::pattern::Pattern;
 use crate::reader::{Domains, Reader, kind};
+use crate::{Answer, Deed, Grant};
 
 const KIND: Kind = kind("a governance document");
 
@@ -98,6 +99,35 @@ impl Governance {
     /// The rule of a domain, the first that names it. Where there is none, nobody may join.
     pub fn domain(&self, domain: u32) -> Option<&DomainRule> {
         self.rules.iter().find(|it| it.domains.have(domain))
+    }
+
+    /// Whether whoever has this grant may join a domain, where there is a question: anybody may where no permission is asked for.
+    pub(crate) fn may_join(&self, grant: &Grant, domain: u32) -> Option<Answer> {
+        let Some(rule) = self.domain(domain) else {
+            let because = format!("governance has no rule for domain {domain}");
+            return Some(Answer { is_allowed: false, because });
+        };
+        rule.checks_joining.then(|| grant.may_join(domain))
+    }
+
+    /// Whether whoever has this grant may do this with a topic as DDS names it.
+    pub(crate) fn may(&self, grant: &Grant, deed: Deed, domain: u32, topic: &str) -> Answer {
+        let denied = |because| Answer { is_allowed: false, because };
+        let Some(of_domain) = self.domain(domain) else {
+            return denied(format!("governance has no rule for domain {domain}"));
+        };
+        let Some(of_topic) = of_domain.topic(topic) else {
+            return denied("governance has no rule for this topic".to_owned());
+        };
+        let is_checked = match deed {
+            Deed::Publish => of_topic.checks_publishing,
+            Deed::Subscribe => of_topic.checks_subscribing,
+        };
+        if is_checked {
+            return grant.may(deed, domain, topic);
+        }
+        let because = format!("governance asks for no permission, in line {}", of_topic.line);
+        Answer { is_allowed: true, because }
     }
 }
 

@@ -7,11 +7,11 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use ring::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair, RsaKeyPair};
 use x509_parser::pem::parse_x509_pem;
 
 use crate::certificate::{Certificate, is_within};
-use crate::{Answer, Deed, Governance, Grant, Permissions, Protection, signed};
+use crate::key::Key;
+use crate::{Answer, Deed, Governance, Grant, Identity, Permissions, Protection, signed};
 
 /// Why an enclave is not what it should be.
 #[derive(Clone, PartialEq, Eq)]
@@ -65,8 +65,17 @@ impl Enclave {
     ///
     /// The first file that is missing, unreadable, forged, expired or of something else, and why.
     pub fn read(keystore: &Path, name: &str, now: SystemTime) -> Result<Self, Refused> {
+        Self::read_whole(keystore, name, now).map(Identity::into_enclave)
+    }
+
+    /// The same, with what it takes to prove who it is.
+    pub(crate) fn read_whole(
+        keystore: &Path,
+        name: &str,
+        now: SystemTime,
+    ) -> Result<Identity, Refused> {
         let parts = name.strip_prefix('/').unwrap_or(name);
-        let folder = keystore.join("enclaves");
+        let folder = keystore.join(ENCLAVES);
         let is_part = |it: &str| !matches!(it, "" | "." | "..") && !it.contains(char::is_control);
         if !parts.is_empty() && !parts.split('/').all(is_part) {
             let why = format!(
@@ -74,7 +83,7 @@ impl Enclave {
             );
             return Err(Refused { path: folder, why });
         }
-        let folder = if parts.is_empty() { folder } else { folder.join(parts) };
+        let folder = folder_of(keystore, name);
         if !folder.is_dir() {
             let there = enclaves(keystore);
             let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
@@ -102,12 +111,12 @@ impl Enclave {
         let own = certificate(CERTIFICATE)?;
         own.is_issued_by(&identity_ca).map_err(refused(CERTIFICATE))?;
         let key = read_file(&folder.join(KEY)).and_then(|it| key_of(&it));
-        let is_of_key = key.map_err(refused(KEY))? == own.key();
-        if !is_of_key {
+        let key = key.map_err(refused(KEY))?;
+        if key.public() != own.key() {
             return Err(refused(KEY)(format!("is not the key of {CERTIFICATE}")));
         }
         let governance = read_governance(&folder.join(GOVERNANCE), &permissions_ca)?;
-        let permissions = read_permissions(&folder.join(PERMISSIONS), &permissions_ca)?;
+        let (permissions, signed) = read_permissions(&folder.join(PERMISSIONS), &permissions_ca)?;
         let subject = own.subject();
         let grant = permissions.grant(&own).cloned();
         let grant =
@@ -123,7 +132,13 @@ impl Enclave {
         ];
         expiries.sort();
         let name = format!("/{parts}");
-        Ok(Self { name, certificate: own, governance, grant, expiries, folder })
+        let enclave = Self { name, certificate: own, governance, grant, expiries, folder };
+        Ok(Identity::new(enclave, key, [identity_ca, permissions_ca], signed))
+    }
+
+    /// Whether a keystore has an enclave, whole or not.
+    pub fn is_in(keystore: &Path, name: &str) -> bool {
+        is_enclave(&folder_of(keystore, name))
     }
 
     /// Its name, such as `/talker`.
@@ -151,31 +166,15 @@ impl Enclave {
         &self.grant
     }
 
-    /// Whether it may join a domain, where governance asks for permission to.
+    /// Whether it may join a domain; `None` where governance lets anybody.
     pub fn may_join(&self, domain: u32) -> Option<Answer> {
-        let is_checked = self.governance.domain(domain).is_some_and(|it| it.checks_joining);
-        is_checked.then(|| self.grant.may_join(domain))
+        self.governance.may_join(&self.grant, domain)
     }
 
     /// Whether it may do this in a domain with a topic as DDS names it: what governance has no rule for may not be, what it asks no
     /// permission for anybody may, and the rest is as its grant says.
     pub fn may(&self, deed: Deed, domain: u32, topic: &str) -> Answer {
-        let denied = |because| Answer { is_allowed: false, because };
-        let Some(of_domain) = self.governance.domain(domain) else {
-            return denied(format!("governance has no rule for domain {domain}"));
-        };
-        let Some(of_topic) = of_domain.topic(topic) else {
-            return denied("governance has no rule for this topic".to_owned());
-        };
-        let is_checked = match deed {
-            Deed::Publish => of_topic.checks_publishing,
-            Deed::Subscribe => of_topic.checks_subscribing,
-        };
-        if is_checked {
-            return self.grant.may(deed, domain, topic);
-        }
-        let because = format!("governance asks for no permission, in line {}", of_topic.line);
-        Answer { is_allowed: true, because }
+        self.governance.may(&self.grant, deed, domain, topic)
     }
 
     /// The domains up to `last` that it may join by governance and by its grant.
@@ -197,6 +196,16 @@ impl Enclave {
     }
 }
 
+/// Of one that lacks some of its files the others are told of.
+fn is_enclave(folder: &Path) -> bool {
+    [CERTIFICATE, KEY, PERMISSIONS].iter().any(|it| folder.join(it).exists())
+}
+
+fn folder_of(keystore: &Path, name: &str) -> PathBuf {
+    let (folder, parts) = (keystore.join(ENCLAVES), name.strip_prefix('/').unwrap_or(name));
+    if parts.is_empty() { folder } else { folder.join(parts) }
+}
+
 /// The names of all enclaves of a keystore.
 pub fn enclaves(keystore: &Path) -> Vec<String> {
     fn look(folder: &Path, name: &str, depth: usize, found: &mut Vec<String>) {
@@ -211,15 +220,11 @@ pub fn enclaves(keystore: &Path) -> Vec<String> {
             }
         }
     }
-    // Of one that lacks some of its files the others are told of.
-    fn is_enclave(folder: &Path) -> bool {
-        [CERTIFICATE, KEY, PERMISSIONS].iter().any(|it| folder.join(it).exists())
-    }
     let mut found = Vec::new();
-    if is_enclave(&keystore.join("enclaves")) {
+    if is_enclave(&keystore.join(ENCLAVES)) {
         found.push("/".to_owned());
     }
-    look(&keystore.join("enclaves"), "", 0, &mut found);
+    look(&keystore.join(ENCLAVES), "", 0, &mut found);
     found.sort();
     found
 }
@@ -249,25 +254,29 @@ pub(crate) fn read_certificate(path: &Path) -> Result<Certificate, Refused> {
 
 /// A governance that `authority` has signed.
 pub(crate) fn read_governance(path: &Path, authority: &Certificate) -> Result<Governance, Refused> {
-    let document = read_signed(path, authority)?;
+    let (document, _) = read_signed(path, authority)?;
     Governance::parse(&path.display().to_string(), &document).map_err(Refused::of(path))
 }
 
-/// Permissions that `authority` has signed.
+/// Permissions that `authority` has signed, and the file as it stands.
 pub(crate) fn read_permissions(
     path: &Path,
     authority: &Certificate,
-) -> Result<Permissions, Refused> {
-    let document = read_signed(path, authority)?;
-    Permissions::parse(&path.display().to_string(), &document).map_err(Refused::of(path))
+) -> Result<(Permissions, Vec<u8>), Refused> {
+    let (document, file) = read_signed(path, authority)?;
+    let read = Permissions::parse(&path.display().to_string(), &document);
+    read.map(|it| (it, file)).map_err(Refused::of(path))
 }
 
-fn read_signed(path: &Path, authority: &Certificate) -> Result<Vec<u8>, Refused> {
-    read_file(path).and_then(|it| signed::verified(&it, authority)).map_err(Refused::of(path))
+/// The document in a signed file, and the file.
+fn read_signed(path: &Path, authority: &Certificate) -> Result<(Vec<u8>, Vec<u8>), Refused> {
+    let file = read_file(path).map_err(Refused::of(path))?;
+    let document = signed::verified(&file, authority).map_err(Refused::of(path))?;
+    Ok((document, file))
 }
 
-/// The public half of a key, as certificates have it.
-fn key_of(pem: &[u8]) -> Result<Vec<u8>, String> {
+/// The key in a file.
+fn key_of(pem: &[u8]) -> Result<Key, String> {
     let (_, pem) = parse_x509_pem(pem).map_err(|_| "is no PEM file".to_owned())?;
     if pem.label != "PRIVATE KEY" {
         return Err(format!(
@@ -275,17 +284,11 @@ fn key_of(pem: &[u8]) -> Result<Vec<u8>, String> {
             pem.label
         ));
     }
-    let random = ring::rand::SystemRandom::new();
-    let of_curve =
-        EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &pem.contents, &random);
-    if let Ok(pair) = of_curve {
-        return Ok(pair.public_key().as_ref().to_vec());
-    }
-    let pair = RsaKeyPair::from_pkcs8(&pem.contents)
-        .map_err(|_| "holds neither a key of P-256 nor one of RSA".to_owned())?;
-    Ok(pair.public_key().as_ref().to_vec())
+    Key::from_pkcs8(&pem.contents)
+        .ok_or_else(|| "holds neither a key of P-256 nor one of RSA".to_owned())
 }
 
+const ENCLAVES: &str = "enclaves";
 pub(crate) const CERTIFICATE: &str = "cert.pem";
 pub(crate) const KEY: &str = "key.pem";
 pub(crate) const IDENTITY_CA: &str = "identity_ca.cert.pem";

@@ -20,7 +20,7 @@ use crate::keystore::{
     CERTIFICATE, GOVERNANCE, IDENTITY_CA, KEY, PERMISSIONS, PERMISSIONS_CA, read_certificate,
     read_file, read_governance, read_permissions,
 };
-use crate::{Access, Enclave, Governance, Permissions, Refused, enclaves, signed};
+use crate::{Access, Enclave, Governance, Permissions, Refused, enclaves, signed, signing};
 
 /// From when to when something counts that is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -238,7 +238,7 @@ impl Maker {
     ) -> Result<Option<SignedDocument>, Refused> {
         let (path, subject) = (folder.join(PERMISSIONS), certificate.subject());
         if access.is_none() && is_there_or_link(&path) {
-            let kept = read_permissions(&path, &self.permissions.certificate)?;
+            let (kept, _) = read_permissions(&path, &self.permissions.certificate)?;
             let grant = kept.grant(certificate);
             if grant.is_some_and(|it| it.may_join(domain).is_allowed) {
                 return Ok(None);
@@ -483,7 +483,7 @@ impl Authority {
 
     /// Signs a document. What comes of it is read as others read it before it counts.
     fn sign(&self, document: String) -> Result<SignedDocument, String> {
-        let file = signed::signed(&document, &self.certificate, &self.key)?;
+        let file = signing::signed(&document, &self.certificate, &self.key)?;
         signed::verified(&file, &self.certificate)?;
         Ok(SignedDocument { document, file })
     }

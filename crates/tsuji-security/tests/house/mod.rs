@@ -15,6 +15,7 @@ impl Folder {
     }
 
     /// Writes a file in it, and in the folders that its name has.
+    #[allow(dead_code, reason = "not every test writes one")]
     pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.0.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();

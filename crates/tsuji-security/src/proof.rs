@@ -1,0 +1,224 @@
+//! How two processes of one host prove to each other who they are.
+//!
+//! Each end makes a [`Claim`]: who it is by its certificate, what it may do by its signed permissions, which process it is, and a
+//! number that was never used before. Each checks the other's by the authorities of its own keystore, and then signs both claims and
+//! the [`Side`] it is on. Whoever only hands on what others say has a process of his own at each end, which is not the one that is
+//! claimed there.
+
+use std::path::Path;
+use std::time::SystemTime;
+
+use ring::rand::{SecureRandom, SystemRandom};
+
+use crate::certificate::{Certificate, Digest, is_within};
+use crate::key::Key;
+use crate::{Answer, Deed, Enclave, Grant, Permissions, Refused, signed};
+
+/// An enclave with its key, which can prove that it is that enclave.
+#[derive(Debug)]
+pub struct Identity {
+    enclave: Enclave,
+    key: Key,
+    identity_ca: Certificate,
+    permissions_ca: Certificate,
+    permissions: Vec<u8>,
+}
+
+/// What one end of a connection says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// Which process it is.
+    pub end: End,
+    /// A number that was never used before.
+    pub nonce: [u8; 32],
+    /// Its certificate, in DER.
+    pub certificate: Vec<u8>,
+    /// Its permissions, as the file with their signature.
+    pub permissions: Vec<u8>,
+}
+
+/// A process at an end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct End {
+    /// Its number among the processes of the domain.
+    pub token: [u8; 16],
+    /// The domain.
+    pub domain: u32,
+    /// Its user, as the kernel knows it.
+    pub user: u32,
+    /// Its process number, as the kernel knows it.
+    pub pid: u32,
+    /// In which namespace that is its number.
+    pub pid_namespace: u64,
+}
+
+/// The ends of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Who has made it.
+    Connecting,
+    /// Who was connected to.
+    Accepting,
+}
+
+impl Side {
+    /// The other one.
+    #[must_use]
+    pub fn other(self) -> Self {
+        match self {
+            Self::Connecting => Self::Accepting,
+            Self::Accepting => Self::Connecting,
+        }
+    }
+}
+
+/// Whom a claim is of, once its certificate and its permissions are checked.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    certificate: Certificate,
+    grant: Grant,
+}
+
+impl Identity {
+    /// Reads an enclave of a keystore, as [`Enclave::read`] does, with its key.
+    ///
+    /// # Errors
+    ///
+    /// The first file that is missing, unreadable, forged, expired or of something else, and why.
+    pub fn read(keystore: &Path, name: &str, now: SystemTime) -> Result<Self, Refused> {
+        Enclave::read_whole(keystore, name, now)
+    }
+
+    pub(crate) fn new(
+        enclave: Enclave,
+        key: Key,
+        [identity_ca, permissions_ca]: [Certificate; 2],
+        permissions: Vec<u8>,
+    ) -> Self {
+        Self { enclave, key, identity_ca, permissions_ca, permissions }
+    }
+
+    pub(crate) fn into_enclave(self) -> Enclave {
+        self.enclave
+    }
+
+    /// Who it is, and what it may do.
+    pub fn enclave(&self) -> &Enclave {
+        &self.enclave
+    }
+
+    /// How long the file of its permissions is, which is in every claim.
+    pub fn permissions_bytes(&self) -> usize {
+        self.permissions.len()
+    }
+
+    /// A new claim for a connection whose own end this is.
+    ///
+    /// # Errors
+    ///
+    /// If the system gives no random numbers.
+    pub fn claim(&self, end: End) -> Result<Claim, String> {
+        let mut nonce = [0; 32];
+        let filled = SystemRandom::new().fill(&mut nonce);
+        filled.map_err(|_| "the system gives no random numbers".to_owned())?;
+        Ok(Claim {
+            end,
+            nonce,
+            certificate: self.enclave.certificate().der().to_vec(),
+            permissions: self.permissions.clone(),
+        })
+    }
+
+    /// Whom a claim is of at the time `now`. That it is also whoever has made the claim only a [proof](Self::prove) shows.
+    ///
+    /// # Errors
+    ///
+    /// Why the certificate or the permissions do not count.
+    pub fn check(&self, claim: &Claim, now: SystemTime) -> Result<Peer, String> {
+        let certificate = Certificate::from_der(claim.certificate.clone())
+            .map_err(|why| format!("its certificate {why}"))?;
+        let subject = certificate.subject();
+        let of_certificate = |why| format!("its certificate for {subject} {why}");
+        let of_authority = |it: &Certificate| {
+            let subject = it.subject().to_owned();
+            it.is_valid_at(now).map_err(|why| format!("the authority {subject} {why}"))
+        };
+        of_authority(&self.identity_ca)?;
+        of_authority(&self.permissions_ca)?;
+        certificate.is_issued_by(&self.identity_ca).map_err(of_certificate)?;
+        certificate.is_valid_at(now).map_err(of_certificate)?;
+        let document = signed::verified(&claim.permissions, &self.permissions_ca)
+            .map_err(|why| format!("the permissions of {subject}: what it sent {why}"))?;
+        let permissions = Permissions::parse(&format!("permissions of {subject}"), &document)
+            .map_err(|errors| errors.to_string())?;
+        let grant = permissions.grant(&certificate).cloned();
+        let grant = grant.ok_or_else(|| format!("its permissions have no grant for {subject}"))?;
+        is_within(grant.validity(), now).map_err(|why| format!("the grant for {subject} {why}"))?;
+        let domain = claim.end.domain;
+        let joins = self.enclave.governance().may_join(&grant, domain);
+        if let Some(Answer { is_allowed: false, because }) = joins {
+            return Err(format!("{subject} may not join domain {domain}: {because}"));
+        }
+        Ok(Peer { certificate, grant })
+    }
+
+    /// The signature that proves the claim `own`, made on this side of a connection, to whoever has made the claim `theirs`.
+    ///
+    /// # Errors
+    ///
+    /// If the system gives no random numbers.
+    pub fn prove(&self, side: Side, own: &Claim, theirs: &Claim) -> Result<Vec<u8>, String> {
+        let signed = self.key.sign(&statement(side, own, theirs));
+        signed.ok_or_else(|| "the system gives no random numbers".to_owned())
+    }
+
+    /// Whether a peer may do this with a topic as DDS names it, by the governance of this keystore and by the peer's own grant.
+    pub fn peer_may(&self, peer: &Peer, deed: Deed, domain: u32, topic: &str) -> Answer {
+        self.enclave.governance().may(&peer.grant, deed, domain, topic)
+    }
+}
+
+impl Peer {
+    /// Its certificate.
+    pub fn certificate(&self) -> &Certificate {
+        &self.certificate
+    }
+
+    /// Until when its certificate and its permissions count.
+    pub fn expiry(&self) -> SystemTime {
+        self.certificate.validity().1.min(self.grant.validity().1)
+    }
+
+    /// Whether it has proved the claim `theirs` on its side of a connection, to whoever has made the claim `own`.
+    pub fn has_proved(&self, side: Side, theirs: &Claim, own: &Claim, proof: &[u8]) -> bool {
+        self.certificate.has_signed(&statement(side, theirs, own), Digest::Sha256, proof)
+            == Some(true)
+    }
+}
+
+/// What whoever is on this side signs, who has made the claim `own`.
+fn statement(side: Side, own: &Claim, theirs: &Claim) -> Vec<u8> {
+    let (connecting, accepting) = match side {
+        Side::Connecting => (own, theirs),
+        Side::Accepting => (theirs, own),
+    };
+    let mut statement = PURPOSE.to_vec();
+    statement.push(match side {
+        Side::Connecting => 1,
+        Side::Accepting => 2,
+    });
+    for Claim { end, nonce, certificate, permissions } in [connecting, accepting] {
+        let End { token, domain, user, pid, pid_namespace } = end;
+        statement.extend(token);
+        statement.extend([domain, user, pid].iter().flat_map(|it| it.to_be_bytes()));
+        statement.extend(pid_namespace.to_be_bytes());
+        statement.extend(nonce);
+        // Of a fixed length, as all the rest.
+        statement.extend(Digest::Sha256.of(certificate));
+        statement.extend(Digest::Sha256.of(permissions));
+    }
+    statement
+}
+
+/// No signature that is made for something else begins with it.
+const PURPOSE: &[u8] = b"tsuji: who is at this end of a control channel, 1\n";
