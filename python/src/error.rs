@@ -1,7 +1,7 @@
 //! Exceptions, one for each kind of error, with the library's texts.
 
 use pyo3::create_exception;
-use pyo3::exceptions::{PyException, PyTimeoutError, PyValueError};
+use pyo3::exceptions::{PyException, PyPermissionError, PyTimeoutError, PyValueError};
 use pyo3::prelude::*;
 use tsuji::ErrorKind;
 
@@ -44,7 +44,8 @@ create_exception!(
     "The transport, the engine or this system does not offer what was asked for."
 );
 
-/// Exception for an error of the library. Wrong arguments become `ValueError`, timeouts `TimeoutError`.
+/// Exception for an error of the library. Wrong arguments become `ValueError`, timeouts `TimeoutError`, and what a keystore does not
+/// permit `PermissionError`.
 pub(crate) fn raised(error: tsuji::Error) -> PyErr {
     let text = error.to_string();
     match error.kind() {
@@ -56,6 +57,7 @@ pub(crate) fn raised(error: tsuji::Error) -> PyErr {
         ErrorKind::TooLarge => TooLargeError::new_err(text),
         ErrorKind::NoServer => NoServerError::new_err(text),
         ErrorKind::ServerLost => ServerLostError::new_err(text),
+        ErrorKind::PermissionDenied => PyPermissionError::new_err(text),
         ErrorKind::Unsupported => UnsupportedError::new_err(text),
         _ => TsujiError::new_err(text),
     }

@@ -81,6 +81,7 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
             "tsuji-platform",
             "tsuji-policy",
             "tsuji-ros",
+            "tsuji-security",
             "tsuji-transport",
             "tsuji-transport-cyclonedds",
             "tsuji-transport-plugin",

@@ -33,6 +33,8 @@ export const many = (count, one, more) => `${count} ${count === 1 ? one : more}`
 
 // A time of the day, where the browser is, of milliseconds since 1970.
 export const clock = (ms) => new Date(ms).toLocaleTimeString();
+// A day, by the clock of the world.
+export const day = (ms) => new Date(ms).toISOString().slice(0, 10);
 
 // The last part of a type's name.
 export const short = (type) => type.split('/').pop();

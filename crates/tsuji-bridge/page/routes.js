@@ -2,7 +2,7 @@
 // back.
 import { List, arrows, complain, find, make, say } from './dom.js';
 import { Engines } from './engines.js';
-import { NONE, clock, duration, many, rate, throughput } from './format.js';
+import { NONE, clock, day, duration, many, rate, throughput } from './format.js';
 import { PAST, Spark } from './spark.js';
 import { Badge, paint } from './transport.js';
 
@@ -363,6 +363,8 @@ export class Routes {
     if (it.pinned) pairs.push(['Set', `${it.pinned}, by the user`]);
     it.mismatches.forEach((text) => pairs.push(['Mismatch', text]));
     it.rejected.forEach(([transport, reason]) => pairs.push([`Not ${transport}`, reason]));
+    const [ours, theirs] = [it.publisher.certificate, it.subscription.certificate];
+    if (ours && theirs) pairs.push(['Secured', `${ours.subject} and ${theirs.subject} have proved their keys; until ${day(Math.min(ours.expires_wall_ns, theirs.expires_wall_ns) / 1e6)}`]);
     pairs.push(['Type', it.type_name]);
     pairs.push(['Size now', `${it.size} (${it.sample_bytes ? `${it.sample_bytes} bytes, ` : ''}${it.size_origin})`]);
     const taken = it.is_counted ? `${it.samples} taken` : 'taken: not known';

@@ -56,6 +56,12 @@ pub(crate) fn time(wall_ns: i64, now_ns: i64) -> String {
     format!("{year:04}-{month:02}-{day:02} {time}")
 }
 
+/// A day, as `2036-11-27`.
+pub(crate) fn date_of(wall_ns: i64) -> String {
+    let (year, month, day) = date(wall_ns.div_euclid(86_400_000_000_000));
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
 /// Year, month and day of so many days after 1970 began, by the Gregorian calendar.
 fn date(days: i64) -> (i64, i64, i64) {
     // Counted from March, so that the day that is not always there is the last of a year.

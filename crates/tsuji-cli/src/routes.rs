@@ -406,6 +406,7 @@ pub(crate) fn explanation(route: &RouteReport) -> Vec<(&'static str, String)> {
     lines.extend(route.mismatches.iter().map(|it| ("mismatch", it.clone())));
     let rejected = route.rejected.iter();
     lines.extend(rejected.map(|(it, reason)| ("rejected", format!("{it}: {reason}"))));
+    lines.extend(secured(route).map(|it| ("secured", it)));
     let typical = route.sample_bytes.map(|it| format!("{it} bytes, ")).unwrap_or_default();
     lines.push(("now", format!("{} ({typical}{})", route.size, route.size_origin)));
     lines.push((
@@ -442,6 +443,21 @@ pub(crate) fn explanation(route: &RouteReport) -> Vec<(&'static str, String)> {
     ));
     lines.push(("route", format!("number {} of this flow", route.epoch)));
     lines
+}
+
+/// By which keys, and until when; nothing of a flow in clear.
+fn secured(route: &RouteReport) -> Option<String> {
+    let ends = [&route.publisher, &route.subscription];
+    let [publisher, subscription] = ends.map(|it| it.certificate.as_ref());
+    let (publisher, subscription) = publisher.zip(subscription)?;
+    let until = figures::date_of(publisher.expires_wall_ns.min(subscription.expires_wall_ns));
+    Some(match publisher == subscription {
+        true => format!("{} has proved its key; until {until}", publisher.subject),
+        false => format!(
+            "{} and {} have proved their keys; until {until}",
+            publisher.subject, subscription.subject
+        ),
+    })
 }
 
 pub(crate) fn drops(route: &RouteReport) -> u64 {

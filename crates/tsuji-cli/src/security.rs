@@ -28,24 +28,20 @@ pub(crate) enum Command {
     #[command(
         after_help = "Makes what is not there and keeps what is. A new enclave may do everything, unless --access says what; with \
         --access, permissions that are there are made anew. Nodes of ROS 2 use the keystore as one of `ros2 security`. \
-        Nothing of tsuji is protected by one yet.\n\nExamples:\n  \
+        Processes of tsuji are secured by it where ROS_SECURITY_ENABLE is true.\n\nExamples:\n  \
         tsuji security create --keystore ~/keystore /talker /listener\n  \
         tsuji security create --keystore ~/keystore --access robot.xml --days 365"
     )]
     Create(Create),
     /// Check the enclaves of a keystore: files, signatures, dates, keys
-    #[command(
-        after_help = "Reads keystores, also those of `ros2 security`. Nothing of tsuji is protected by one yet.\n\
+    #[command(after_help = "Reads keystores, also those of `ros2 security`.\n\
         Exit code 1 if an enclave is not whole.\n\nExamples:\n  tsuji security check --keystore ~/keystore\n  \
-        tsuji security check --keystore ~/keystore /talker"
-    )]
+        tsuji security check --keystore ~/keystore /talker")]
     Check(Check),
     /// Say what an enclave may do, and by which rule
-    #[command(
-        after_help = "Nothing of tsuji is protected by a keystore yet. Exit code 1 if it may not.\n\nExamples:\n  \
+    #[command(after_help = "Exit code 1 if it may not.\n\nExamples:\n  \
         tsuji security explain --keystore ~/keystore /talker publish /chatter\n  \
-        tsuji security explain /arm send-goal /reach --domain-id 3"
-    )]
+        tsuji security explain /arm send-goal /reach --domain-id 3")]
     Explain(Explain),
     /// Refused, with what takes its place
     #[command(external_subcommand)]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -109,6 +110,11 @@ pub fn random_token() -> io::Result<[u8; 16]> {
 /// The host's name.
 pub fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// The number of the namespace in which this process has its [id](id), the same for all processes in it.
+pub fn pid_namespace() -> io::Result<u64> {
+    Ok(fs::metadata("/proc/self/ns/pid")?.ino())
 }
 
 /// The number of this run of the system, the same for all processes and in all containers.

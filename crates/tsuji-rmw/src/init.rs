@@ -175,16 +175,15 @@ pub unsafe extern "C" fn rmw_init(
         if !there.implementation_identifier.is_null() {
             return Err(RmwError::invalid("context is not zero"));
         }
-        if options.security_options.enforce_security == RMW_SECURITY_ENFORCEMENT_ENFORCE {
-            return Err(RmwError::unsupported(
-                "security is enforced, and there is none; allowed: ROS_SECURITY_STRATEGY=Permissive, \
-                 or no ROS_SECURITY_ENABLE",
-            ));
-        }
         // Before the context has threads.
         memory::keep();
         // SAFETY: the options are valid.
-        let made = unsafe { asked(abi, &options) }?.build()?;
+        let mut asked = unsafe { asked(abi, &options) }?;
+        if options.security_options.enforce_security == RMW_SECURITY_ENFORCEMENT_ENFORCE {
+            // Else the environment says so, from which rcl has it too.
+            asked = asked.enforce_security();
+        }
+        let made = asked.build()?;
         // SAFETY: the options are valid.
         let copy = unsafe { copied(abi, &options) }?;
         let actual_domain_id = usize::try_from(made.domain()).unwrap_or_default();
@@ -613,7 +612,8 @@ pub(crate) mod tests {
             assert_eq!(rmw_init(&bad, &mut context), invalid);
             bad = options;
             bad.security_options.enforce_security = RMW_SECURITY_ENFORCEMENT_ENFORCE;
-            assert_eq!(rmw_init(&bad, &mut context), RMW_RET_UNSUPPORTED);
+            assert_eq!(rmw_init(&bad, &mut context), invalid);
+            assert_eq!(told(), "security is enforced, and ROS_SECURITY_ENABLE is not true");
             assert_eq!(rmw_shutdown(ptr::null_mut()), invalid);
             assert_eq!(rmw_shutdown(&mut context), invalid);
             assert_eq!(rmw_context_fini(ptr::null_mut()), invalid);

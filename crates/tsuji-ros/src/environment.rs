@@ -11,7 +11,8 @@
 //! | `ROS_AUTOMATIC_DISCOVERY_RANGE` | a [`DiscoveryRange`], `SUBNET` if not set; anything else is `LOCALHOST`, as in rcl |
 //! | `ROS_STATIC_PEERS` | addresses and host names, separated by `;` |
 //! | `ROS_LOCALHOST_ONLY` | deprecated; a value that begins with `1` (Humble: only `1`) sets `LOCALHOST` and no peers, whatever the two above say |
-//! | `ROS_SECURITY_ENABLE`, `ROS_SECURITY_STRATEGY` | `true` and `Enforce`: an error, since nothing would be encrypted; `true` alone: a line |
+//! | `ROS_SECURITY_ENABLE`, `ROS_SECURITY_STRATEGY` | only `true` enables, and only `Enforce` enforces, as in rcl |
+//! | `ROS_SECURITY_KEYSTORE`, `ROS_SECURITY_ENCLAVE_OVERRIDE` | see [`Security`]; nothing where security is not enabled |
 //! | `CYCLONEDDS_URI` and others | handed on, see [`EngineSetting`] |
 
 use std::error::Error;
@@ -46,8 +47,22 @@ pub struct RosEnvironment {
     pub static_peers: Vec<String>,
     /// What is meant for engines.
     pub engine_settings: Vec<EngineSetting>,
+    /// What secures the messages, if that is enabled.
+    pub security: Option<Security>,
     /// What is not obeyed, or not as it was written, and why. For people.
     pub lines: Vec<Line>,
+}
+
+/// What is to secure the messages of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Security {
+    /// Whether nothing starts without an enclave. Else a process without one goes on in clear, as in rcl; one whose enclave is
+    /// there and not whole does not start in either case.
+    pub is_enforced: bool,
+    /// The folder of the keystore.
+    pub keystore: Option<String>,
+    /// The enclave, whatever the program says.
+    pub enclave: Option<String>,
 }
 
 impl RosEnvironment {
@@ -55,7 +70,6 @@ impl RosEnvironment {
     pub fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Self, EnvironmentError> {
         let variables = Variables { of: &variable };
         let mut lines = Vec::new();
-        security(&variables, &mut lines)?;
         let (range, static_peers) = discovery(&variables, &mut lines)?;
         Ok(Self {
             distro: distro(&variables, &mut lines)?,
@@ -63,6 +77,7 @@ impl RosEnvironment {
             range,
             static_peers,
             engine_settings: engine_settings(&variables)?,
+            security: security(&variables, &mut lines)?,
             lines,
         })
     }
@@ -178,13 +193,6 @@ pub struct EnvironmentError {
     pub problem: String,
 }
 
-impl EnvironmentError {
-    /// Whether security is asked for that there is not, and nothing is wrong with the value itself.
-    pub fn is_about_security(&self) -> bool {
-        self.variable == STRATEGY
-    }
-}
-
 impl fmt::Display for EnvironmentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}={:?}: {}", self.variable, self.value, self.problem)
@@ -200,6 +208,8 @@ const PEERS: &str = "ROS_STATIC_PEERS";
 const LOCALHOST: &str = "ROS_LOCALHOST_ONLY";
 const SECURITY: &str = "ROS_SECURITY_ENABLE";
 const STRATEGY: &str = "ROS_SECURITY_STRATEGY";
+const KEYSTORE: &str = "ROS_SECURITY_KEYSTORE";
+const ENCLAVE: &str = "ROS_SECURITY_ENCLAVE_OVERRIDE";
 
 const FOR_ENGINES: [(Engine, &str); 5] = [
     (Engine::CycloneDds, "CYCLONEDDS_URI"),
@@ -230,23 +240,31 @@ fn error(variable: &'static str, value: &str, problem: String) -> EnvironmentErr
     EnvironmentError { variable, value: value.chars().take(64).collect(), problem }
 }
 
-/// Never plain text where somebody asked for security.
-fn security(variables: &Variables<'_>, lines: &mut Vec<Line>) -> Result<(), EnvironmentError> {
-    if variables.value(SECURITY)?.as_deref() != Some("true") {
-        return Ok(());
-    }
-    match variables.value(STRATEGY)? {
-        Some(strategy) if strategy == "Enforce" => {
-            let problem = "DDS security is not supported and ROS_SECURITY_ENABLE is true; \
-                           allowed: Permissive, or ROS_SECURITY_ENABLE other than true";
-            Err(error(STRATEGY, &strategy, problem.to_owned()))
+fn security(
+    variables: &Variables<'_>,
+    lines: &mut Vec<Line>,
+) -> Result<Option<Security>, EnvironmentError> {
+    let mut odd = |variable, value: &str, why: &str| {
+        let value = value.chars().take(64).collect();
+        lines.push(Line { variable, value, why: why.to_owned() });
+    };
+    match variables.value(SECURITY)?.as_deref() {
+        Some("true") => {}
+        Some(other) if other != "false" => {
+            odd(SECURITY, other, "not known, and nothing is secured; allowed: true, false");
+            return Ok(None);
         }
-        _ => {
-            let why = "DDS security is not supported; nothing is encrypted".to_owned();
-            lines.push(Line { variable: SECURITY, value: "true".to_owned(), why });
-            Ok(())
-        }
+        _ => return Ok(None),
     }
+    let strategy = variables.value(STRATEGY)?;
+    if let Some(other) = strategy.as_deref().filter(|it| !matches!(*it, "Enforce" | "Permissive")) {
+        odd(STRATEGY, other, "not known, Permissive is taken; allowed: Enforce, Permissive");
+    }
+    Ok(Some(Security {
+        is_enforced: strategy.as_deref() == Some("Enforce"),
+        keystore: variables.value(KEYSTORE)?,
+        enclave: variables.value(ENCLAVE)?,
+    }))
 }
 
 fn distro(variables: &Variables<'_>, lines: &mut Vec<Line>) -> Result<Distro, EnvironmentError> {
@@ -371,6 +389,7 @@ mod tests {
             range: DiscoveryRange::Subnet,
             static_peers: vec![],
             engine_settings: vec![],
+            security: None,
             lines: vec![],
         };
         assert_eq!(read(&[]), Ok(nothing.clone()));
@@ -488,18 +507,38 @@ mod tests {
 
     #[test]
     fn security_is_never_dropped_in_silence() {
-        assert_eq!(
-            read(&[(SECURITY, "true"), (STRATEGY, "Enforce")]).unwrap_err().to_string(),
-            "ROS_SECURITY_STRATEGY=\"Enforce\": DDS security is not supported and \
-             ROS_SECURITY_ENABLE is true; allowed: Permissive, or ROS_SECURITY_ENABLE other than true"
-        );
-        let expect =
-            "ROS_SECURITY_ENABLE=\"true\": DDS security is not supported; nothing is encrypted";
-        for strategy in ["Permissive", "enforce", ""] {
-            let found = read(&[(SECURITY, "true"), (STRATEGY, strategy)]).unwrap();
-            assert_eq!(lines(&found), [expect]);
+        let keystore = ("ROS_SECURITY_KEYSTORE", "/keys");
+        let security = |is_enforced, enclave: Option<&str>| Security {
+            is_enforced,
+            keystore: Some("/keys".to_owned()),
+            enclave: enclave.map(str::to_owned),
+        };
+        let found = read(&[(SECURITY, "true"), (STRATEGY, "Enforce"), keystore]).unwrap();
+        assert_eq!((found.security, found.lines), (Some(security(true, None)), vec![]));
+        let enclave = ("ROS_SECURITY_ENCLAVE_OVERRIDE", "/a");
+        let found =
+            read(&[(SECURITY, "true"), (STRATEGY, "Permissive"), keystore, enclave]).unwrap();
+        assert_eq!((found.security, found.lines), (Some(security(false, Some("/a"))), vec![]));
+        let found = read(&[(SECURITY, "true"), (STRATEGY, "enforce"), keystore]).unwrap();
+        let expect = "ROS_SECURITY_STRATEGY=\"enforce\": not known, Permissive is taken; allowed: Enforce, Permissive";
+        assert_eq!(lines(&found), [expect]);
+        assert_eq!(found.security, Some(security(false, None)));
+        for (value, expect) in [
+            (
+                "TRUE",
+                vec![
+                    "ROS_SECURITY_ENABLE=\"TRUE\": not known, and nothing is secured; allowed: true, false",
+                ],
+            ),
+            ("false", vec![]),
+            ("", vec![]),
+        ] {
+            let found = read(&[(SECURITY, value), (STRATEGY, "Enforce"), keystore]).unwrap();
+            assert_eq!(
+                (lines(&found), &found.security),
+                (expect.iter().map(|it| (*it).to_owned()).collect(), &None)
+            );
         }
-        assert_eq!(lines(&read(&[(SECURITY, "1"), (STRATEGY, "Enforce")]).unwrap()), [""; 0]);
     }
 
     #[test]

@@ -111,6 +111,10 @@ impl Transport for SharedMemory {
         }
     }
 
+    fn is_confined(&self) -> bool {
+        true
+    }
+
     fn trouble(&self) -> Option<String> {
         self.shared.trouble(clock::monotonic_ns())
     }

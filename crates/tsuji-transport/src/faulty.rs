@@ -186,6 +186,10 @@ impl Transport for Faulty {
         self.inner.capability()
     }
 
+    fn is_confined(&self) -> bool {
+        self.inner.is_confined()
+    }
+
     fn trouble(&self) -> Option<String> {
         let faults = self.faults();
         let own = if faults.cut { Some(CUT) } else { faults.starved.then_some(STARVED) };

@@ -77,6 +77,10 @@ impl Transport for InProcess {
         }
     }
 
+    fn is_confined(&self) -> bool {
+        true
+    }
+
     fn open_writer(&self, endpoint: &Endpoint, room: Arc<Cell>) -> Result<Arc<dyn Writer>> {
         self.open("open a writer")?;
         let connections = Mutex::default();

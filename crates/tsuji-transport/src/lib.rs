@@ -52,6 +52,12 @@ pub trait Transport: fmt::Debug + Send + Sync + 'static {
     /// What it can do on this machine. Fixed for the life of the value.
     fn capability(&self) -> Capability;
 
+    /// Whether what it carries stays inside the process, or reaches only processes with which a [`Handshake`] was exchanged, by
+    /// descriptors and nothing that has a name. A secured process has no other transports.
+    fn is_confined(&self) -> bool {
+        false
+    }
+
     /// Why it cannot take on more flows now, or `None` when it is well.
     fn trouble(&self) -> Option<String> {
         None

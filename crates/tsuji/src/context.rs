@@ -9,7 +9,7 @@ use tsuji_core::{Interop, Peer, Peers, Policy, RtpsEngine};
 use tsuji_platform::clock;
 use tsuji_platform::ordered::Mutex;
 use tsuji_platform::report;
-use tsuji_ros::environment::{DOMAIN_MAX, DiscoveryRange};
+use tsuji_ros::environment::{self, DOMAIN_MAX, DiscoveryRange};
 use tsuji_ros::gid::Distro;
 use tsuji_transport::Transport;
 
@@ -22,6 +22,7 @@ use crate::log::Logging;
 use crate::network::{Asked, Network, Said};
 use crate::policy_file::PolicyFile;
 use crate::registry::Arrange;
+use crate::security::Security;
 use crate::session::{Place, Session};
 use crate::{
     Error, ErrorKind, Graph, GuardCondition, LogArguments, Node, PeerProcess, ProcessEngines,
@@ -90,11 +91,19 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Invalid`] if an argument after `--ros-args` is not allowed.
+    /// [`ErrorKind::Invalid`] if an argument after `--ros-args` is not allowed, or names another enclave than that which secures this
+    /// process.
     pub fn with_args(&self, arguments: impl IntoIterator<Item = String>) -> Result<Self> {
         let arguments: Vec<String> = arguments.into_iter().collect();
         let Arguments { remap_rules, parameters, own, log, enclave } = split_arguments(&arguments)?;
-        let enclave = enclave.unwrap_or_else(|| self.enclave().to_owned());
+        let overriding = self.session().network().security().and_then(|it| it.enclave.clone());
+        let enclave = overriding.or(enclave).unwrap_or_else(|| self.enclave().to_owned());
+        if self.session().security().is_some_and(|it| it.enclave() != enclave) {
+            return Err(Error::invalid(format!(
+                "enclave {enclave:?}: this process is secured as {:?}; allowed: that one, or an isolated context",
+                self.enclave()
+            )));
+        }
         // A log is a program's rather than a node's.
         let is_said = log != LogArguments::default();
         let log_arguments = if is_said { log } else { self.log_arguments().clone() };
@@ -191,10 +200,17 @@ impl Context {
         self.core.session.distro()
     }
 
-    /// Returns the security enclave of the context's nodes, `/` by default. It is shown to others; nothing is
-    /// encrypted.
+    /// Returns the security enclave of the context's nodes, `/` by default. It is shown to others, and where the context
+    /// [is secured](Self::is_secured) proved to them.
     pub fn enclave(&self) -> &str {
         &self.core.enclave
+    }
+
+    /// Returns whether messages go to nobody but processes that have proved by the keystore who they are.
+    ///
+    /// So it is where `ROS_SECURITY_ENABLE` is `true` and `ROS_SECURITY_KEYSTORE` has the enclave.
+    pub fn is_secured(&self) -> bool {
+        self.core.session.security().is_some()
     }
 
     /// Returns the domain, 0 to 232.
@@ -619,6 +635,7 @@ pub struct ContextBuilder {
     distro: Option<Distro>,
     joins_at_once: bool,
     enclave: Option<String>,
+    enforces_security: bool,
     robot: Option<String>,
     runtime_dir: Option<PathBuf>,
     is_isolated: bool,
@@ -719,13 +736,21 @@ impl ContextBuilder {
         self
     }
 
-    /// Sets the security enclave that the nodes are shown with. Default `--enclave` of the arguments, else `/`.
+    /// Sets the security enclave that the nodes are shown with, and that secures them where `ROS_SECURITY_ENABLE` is `true`. Default
+    /// `--enclave` of the arguments, else `/`; `ROS_SECURITY_ENCLAVE_OVERRIDE` prevails where security is enabled.
     ///
     /// It is a full name. Contexts of one process and domain are one participant, which foreign nodes see in the
     /// enclave of the first.
     #[must_use]
     pub fn enclave(mut self, enclave: impl Into<String>) -> Self {
         self.enclave = Some(enclave.into());
+        self
+    }
+
+    /// Makes no context unless it is [secured](Context::is_secured), as `ROS_SECURITY_STRATEGY=Enforce` does.
+    #[must_use]
+    pub fn enforce_security(mut self) -> Self {
+        self.enforces_security = true;
         self
     }
 
@@ -788,11 +813,12 @@ impl ContextBuilder {
     /// [`ErrorKind::Invalid`] if
     /// - the domain, an argument after `--ros-args`, the enclave, the robot or a variable of the environment is not allowed,
     /// - the policy file cannot be read or is no policy, or a setting of a transport in it is wrong,
+    /// - security is enabled, and the enclave is not whole or, where security is enforced, not there,
     /// - the run-time folder cannot be made, belongs to somebody else, or has too long a path for a socket,
     /// - another context of this process and domain, neither of them isolated, has another policy or other foreign
     ///   nodes to speak to.
     ///
-    /// [`ErrorKind::Unsupported`] if ROS 2 security is enforced, [`ErrorKind::Exhausted`] if memory, descriptors or
+    /// [`ErrorKind::PermissionDenied`] if the enclave may not join the domain, [`ErrorKind::Exhausted`] if memory, descriptors or
     /// disk are used up, [`ErrorKind::Unexpected`] if the system fails in another way.
     pub fn build(self) -> Result<Context> {
         if let Some(domain) = self.domain.filter(|domain| DOMAIN_MAX < *domain) {
@@ -837,18 +863,34 @@ impl ContextBuilder {
             static_peers: self.static_peers,
             distro: self.distro,
             joins_at_once: self.joins_at_once,
-            enclave: Some(enclave.clone()),
+            enclave: Some(enclave),
             robot: self.robot,
         };
-        let Asked { network, mut lines } = Network::ask(said, &policy, from_environment)?;
-        let domain = network.domain();
+        let Asked { mut network, mut lines } = Network::ask(said, &policy, from_environment)?;
+        let (domain, enclave) = (network.domain(), network.enclave().to_owned());
+        let security = match network.security() {
+            Some(asked) => {
+                let is_enforced = asked.is_enforced || self.enforces_security;
+                let asked = environment::Security { is_enforced, ..asked.clone() };
+                Security::open(&asked, &enclave, domain, &mut lines)?
+            }
+            None if self.enforces_security => {
+                return Err(Error::invalid(
+                    "security is enforced, and ROS_SECURITY_ENABLE is not true",
+                ));
+            }
+            None => None,
+        };
+        if security.is_some() {
+            network = network.secured(&mut lines);
+        }
         let folder = folder.join(format!("domain-{domain}"));
         let place = Place { domain, folder };
         let policy = Arc::new(policy);
         let session = if self.is_isolated {
-            Session::start(place, network, &policy, file, self.arrange)?
+            Session::start(place, network, &policy, file, security, self.arrange)?
         } else {
-            Session::shared(place, network, &policy, file)?
+            Session::shared(place, network, &policy, file, security)?
         };
         lines.extend(session.network().lines_of_engines());
         for line in lines {

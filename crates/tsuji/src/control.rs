@@ -44,6 +44,7 @@ pub(crate) mod listening_socket;
 mod outbox;
 mod parked;
 pub(crate) mod protocol;
+pub(crate) mod proving;
 pub(crate) mod remote;
 mod robots;
 pub(crate) mod watching;
@@ -249,7 +250,7 @@ fn connect_attempt(session: &Arc<Session>, path: &Path) {
                 return graph_cache.note_unreachable_peer(unreachable_peer(reason));
             }
             match graph_cache.channels.add(connection, Some(peer)) {
-                Ok(key) => say_hello(session, &mut graph_cache, key, peer),
+                Ok(key) => introduce(session, &mut graph_cache, key, peer),
                 Err(error) => {
                     graph_cache.channels.look_again();
                     graph_cache.note_unreachable_peer(unreachable_peer(error.to_string()));
@@ -341,6 +342,21 @@ fn say_hello(session: &Session, graph_cache: &mut GraphCache, key: u64, peer: Pe
     };
     let hello = Control::Hello(hello);
     graph_cache.channels.send_on(key, &hello, encode(&hello), all_fds);
+}
+
+/// Begins to talk on a connection that this process has made: with a claim where it is secured, else with a hello.
+fn introduce(session: &Session, graph_cache: &mut GraphCache, key: u64, peer: PeerId) {
+    let Some(security) = session.security() else {
+        return say_hello(session, graph_cache, key, peer);
+    };
+    let Some(channel) = graph_cache.channels.get(key) else { return };
+    match channel.proving.begin(security, session.id) {
+        Ok(words) => words.iter().for_each(|it| graph_cache.channels.send_by(key, it)),
+        Err(error) => {
+            told::warn!(error, "no claim now");
+            graph_cache.channels.give_up(key);
+        }
+    }
 }
 
 /// The thread of one participant.
@@ -835,7 +851,11 @@ impl Keeper {
     /// Does what the other end says.
     fn read_frame(&self, graph_cache: &mut GraphCache, key: u64, frame: &[u8], fds: Vec<OwnedFd>) {
         let error = match decode(frame) {
-            Ok(control) => return self.handle_message(graph_cache, key, control, fds),
+            Ok(control) => {
+                let control = self.authenticate(graph_cache, key, control);
+                let Some(control) = control else { return };
+                return self.handle_message(graph_cache, key, control, fds);
+            }
             Err(error) => error,
         };
         let reason = match error {
@@ -871,6 +891,11 @@ impl Keeper {
         let session = &Arc::clone(&self.session);
         let peer = graph_cache.channels.peer(key);
         match (control, peer) {
+            // These are taken before, or mean nothing now.
+            (
+                Control::Claim(_) | Control::ClaimPart(_) | Control::Proof(_) | Control::Refused(_),
+                _,
+            ) => {}
             (Control::Hello(hello), None) => self.welcome(graph_cache, key, hello, fds),
             // Nothing is parked of another host.
             (Control::Parking(_), _) if graph_cache.channels.is_remote(key) => {}
@@ -991,7 +1016,10 @@ impl Keeper {
         let peer = PeerId(hello.token);
         let Some(channel) = graph_cache.channels.get(key) else { return };
         let is_ours = channel.target.is_some();
-        let is_wrong = channel.target.is_some_and(|target| target != peer) || peer == session.id;
+        let is_wrong = channel.target.is_some_and(|target| target != peer)
+            || peer == session.id
+            // Whoever has proved to be one process is not another.
+            || (session.security().is_some() && channel.proving.token() != Some(peer));
         if is_wrong {
             return self.drop_channel(graph_cache, key);
         }

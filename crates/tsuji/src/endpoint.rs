@@ -143,6 +143,12 @@ impl EndpointCore {
         self.is_closed.store(true, Ordering::Release);
     }
 
+    /// Fails where the permissions of this process do not allow it.
+    pub(crate) fn permit(&self, is_publisher: bool) -> Result<()> {
+        let Some(security) = self.session.security() else { return Ok(()) };
+        security.permit(self.role, is_publisher, &self.session.outward().topic(&self.topic))
+    }
+
     /// What transports are told.
     pub(crate) fn for_transport(&self, is_publisher: bool) -> Endpoint {
         let topic = self.session.outward().topic(&self.topic);

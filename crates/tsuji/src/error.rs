@@ -163,6 +163,8 @@ pub enum ErrorKind {
     TooLarge,
     /// The machine or the process has no more of something: memory, descriptors, disk, threads.
     Exhausted,
+    /// The permissions of this process's enclave in the keystore do not allow it.
+    PermissionDenied,
     /// The operation is not in this build, or not for this type.
     Unsupported,
     /// The system failed in a way nobody foresaw; see the source.

@@ -25,7 +25,7 @@ pub struct NodeInfo {
     pub name: String,
     /// Namespace of the node, `/` or such as `/robot`.
     pub namespace: String,
-    /// Security enclave of the node, `/` by default. Nothing is encrypted.
+    /// Security enclave of the node, `/` by default.
     pub enclave: String,
     /// Process that the node lives in.
     pub process: ProcessInfo,
@@ -307,6 +307,17 @@ pub struct EndReport {
     /// Middleware that the end runs on, such as `Cyclone DDS`; `None` for tsuji. What such an end
     /// sent, or received, it does not tell.
     pub vendor: Option<String>,
+    /// Certificate by which the end has proved who it is; `None` where it is not secured.
+    pub certificate: Option<CertificateReport>,
+}
+
+/// Certificate by which an end of a flow has proved who it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CertificateReport {
+    /// Whom it is for, such as `CN=/talker`.
+    pub subject: String,
+    /// Time until which it and the permissions beside it count, in nanoseconds since the Unix epoch.
+    pub expires_wall_ns: i64,
 }
 
 impl EndReport {

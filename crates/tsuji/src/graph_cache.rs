@@ -215,11 +215,32 @@ impl GraphCache {
             told::warn!(topic = %record.topic, %error, "an endpoint of another process is ignored");
             return;
         }
+        if let Some(why) = self.obstacle_by_permissions(session, peer, &record) {
+            told::warn!(topic = %record.topic, why, "an endpoint of another process is ignored");
+            return;
+        }
         self.topics.entry(record.topic.clone()).or_default().push(gid);
         self.endpoints.insert(gid, Known { record, peer });
         session.graph_changed();
         if peer == session.id || self.is_reachable(peer) {
             self.match_endpoint(session, gid);
+        }
+    }
+
+    /// Why the permissions of another process do not allow an endpoint that it tells of, where this one is secured.
+    fn obstacle_by_permissions(
+        &self,
+        session: &Session,
+        peer: PeerId,
+        record: &EndpointRecord,
+    ) -> Option<String> {
+        let security = session.security().filter(|_| peer != session.id)?;
+        match self.channels.proved(peer) {
+            Some(proved) => {
+                let topic = session.outward().topic(&record.topic);
+                security.obstacle(proved, record.role, record.is_publisher, &topic)
+            }
+            None => Some("it is not proved who has it".to_owned()),
         }
     }
 
@@ -551,11 +572,15 @@ impl GraphCache {
     /// Remembers a process that could not be met, to be shown.
     pub(crate) fn note_unreachable_peer(&mut self, unreachable_peer: UnreachablePeer) {
         told::debug!(path = %unreachable_peer.path, reason = %unreachable_peer.reason, "an unreachable_peer");
-        if !self.unreachable_peers.contains(&unreachable_peer)
-            && self.unreachable_peers.len() < UNREACHABLE_PEERS_MAX
-        {
+        if self.is_new_unreachable_peer(&unreachable_peer) {
             self.unreachable_peers.push(unreachable_peer);
         }
+    }
+
+    /// Whether this was not noted before, and there is room for it.
+    pub(crate) fn is_new_unreachable_peer(&self, unreachable_peer: &UnreachablePeer) -> bool {
+        !self.unreachable_peers.contains(unreachable_peer)
+            && self.unreachable_peers.len() < UNREACHABLE_PEERS_MAX
     }
 
     /// Whoever has its socket at `path` has been met after all.
@@ -828,8 +853,14 @@ impl GraphCache {
             subscription_core.ok_or_else(|| Refusal::lasting("the subscription is gone"))?;
         let transport =
             transport.ok_or_else(|| Refusal::lasting("not in the subscription's build"))?;
-        let offered = self.endpoints.get(&publisher).map(|known| known.record.qos.into());
-        let offered = offered.unwrap_or(Qos::DEFAULT);
+        let offered = self.endpoints.get(&publisher).map(|known| &known.record);
+        if offered.is_some_and(|it| {
+            (it.is_publisher, &it.topic, it.role)
+                != (true, &subscription_core.topic, subscription_core.role)
+        }) {
+            return Err(Refusal::lasting("the two ends are not of one topic"));
+        }
+        let offered = offered.map_or(Qos::DEFAULT, |it| it.qos.into());
         let address = subscription_core.accept(transport, peer, publisher, epoch, &offered)?;
         // Before it sends anything.
         self.tell_filter(session, flow, &subscription_core);

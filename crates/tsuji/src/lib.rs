@@ -120,14 +120,15 @@ pub use engines::{EngineReport, EngineState, ProcessEngines};
 
 mod graph;
 pub use graph::{
-    EndReport, EndpointInfo, EndpointKind, Graph, LatencyReport, NodeInfo, PeerProcess,
-    ProcessInfo, Role, RouteChange, RouteReport, RouteSetting, RouteState, TransportReport,
-    UnreachablePeer,
+    CertificateReport, EndReport, EndpointInfo, EndpointKind, Graph, LatencyReport, NodeInfo,
+    PeerProcess, ProcessInfo, Role, RouteChange, RouteReport, RouteSetting, RouteState,
+    TransportReport, UnreachablePeer,
 };
 
 mod guard_condition;
 pub use guard_condition::GuardCondition;
 
+mod security;
 mod sentence;
 mod session;
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use tsuji_core::{Interop, Outward, Policy, RtpsEngine};
 use tsuji_platform::network::Interface;
-use tsuji_ros::environment::{DiscoveryRange, Engine, Line, RosEnvironment};
+use tsuji_ros::environment::{self, DiscoveryRange, Engine, Line, RosEnvironment};
 use tsuji_ros::gid::Distro;
 
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, Result};
 
 /// Contexts that share a participant have the same.
 #[derive(Clone, Debug)]
@@ -26,6 +26,7 @@ pub(crate) struct Network {
     /// The robot that is said beside the policy.
     robot: Option<String>,
     outward: Arc<Outward>,
+    is_secured: bool,
 }
 
 /// What the program itself says.
@@ -54,7 +55,7 @@ pub(crate) struct Asked {
 /// How soon it is joined makes no other network of it.
 impl PartialEq for Network {
     fn eq(&self, other: &Self) -> bool {
-        let said = |it: &Self| (it.interop, it.engine);
+        let said = |it: &Self| (it.interop, it.engine, it.is_secured);
         said(self) == said(other) && self.ros == other.ros && self.outward == other.outward
     }
 }
@@ -78,7 +79,6 @@ impl Network {
             enclave,
             robot,
         } = program;
-        let enclave = enclave.unwrap_or_else(|| "/".to_owned());
         let read = |name: &str| match name {
             // Of a domain that is not asked for nothing is an error.
             "ROS_DOMAIN_ID" if domain.is_some() => None,
@@ -94,13 +94,11 @@ impl Network {
             _ => variable(name),
         };
         let read = |name: &str| read(name).filter(|value| !value.is_empty());
-        let mut ros = RosEnvironment::read(read).map_err(|error| {
-            let kind = match error.is_about_security() {
-                true => ErrorKind::Unsupported,
-                false => ErrorKind::Invalid,
-            };
-            Error::new(kind, error.to_string())
-        })?;
+        let mut ros =
+            RosEnvironment::read(read).map_err(|error| Error::invalid(error.to_string()))?;
+        // As in rcl: it prevails over what a program says.
+        let overriding = ros.security.as_ref().and_then(|it| it.enclave.clone());
+        let enclave = overriding.or(enclave).unwrap_or_else(|| "/".to_owned());
         ros.domain = domain.unwrap_or(ros.domain);
         ros.range = range.unwrap_or(ros.range);
         let mut lines: Vec<String> = ros.lines.drain(..).map(|it| it.to_string()).collect();
@@ -138,9 +136,40 @@ impl Network {
         };
         let outward = Arc::new(outward);
         Ok(Asked {
-            network: Self { interop, engine, ros, joins_at_once, enclave, robot, outward },
+            network: Self {
+                interop,
+                engine,
+                ros,
+                joins_at_once,
+                enclave,
+                robot,
+                outward,
+                is_secured: false,
+            },
             lines,
         })
+    }
+
+    /// What is to secure the messages, if that is enabled.
+    pub(crate) fn security(&self) -> Option<&environment::Security> {
+        self.ros.security.as_ref()
+    }
+
+    /// The same, where messages go by nothing but what is secured: no foreign nodes are spoken to. With a line that says so.
+    pub(crate) fn secured(&self, lines: &mut Vec<String>) -> Self {
+        if self.speaks() {
+            lines.push(format!(
+                "ROS_SECURITY_ENABLE=true: processes of tsuji on this host are met by the keystore, as {:?}; other hosts and other ROS 2 \
+                 nodes are not, since no engine here is secured yet",
+                self.enclave
+            ));
+        }
+        Self { interop: Interop::NONE, is_secured: true, ..self.clone() }
+    }
+
+    /// Whether messages go by nothing but what is secured.
+    pub(crate) fn is_secured(&self) -> bool {
+        self.is_secured
     }
 
     /// The same, spoken by this engine.
@@ -326,6 +355,8 @@ const ENGINE: &str = "TSUJI_RTPS_ENGINE";
 mod tests {
     use std::net::IpAddr;
 
+    use crate::ErrorKind;
+
     use super::*;
 
     fn ask(
@@ -426,8 +457,23 @@ mod tests {
         let wrong = [("ROS_DOMAIN_ID", "999")];
         assert_eq!(ask(Some(5), None, &wrong).unwrap().network.domain(), 5);
         assert_eq!(ask(None, None, &wrong).unwrap_err().kind(), ErrorKind::Invalid);
-        let enforced = [("ROS_SECURITY_ENABLE", "true"), ("ROS_SECURITY_STRATEGY", "Enforce")];
-        assert_eq!(ask(None, none, &enforced).unwrap_err().kind(), ErrorKind::Unsupported);
+    }
+
+    #[test]
+    fn what_is_secured_speaks_to_nobody_else() {
+        let enclave = ("ROS_SECURITY_ENCLAVE_OVERRIDE", "/a");
+        let asked = asked(&[("ROS_SECURITY_ENABLE", "true"), enclave]);
+        assert_eq!((asked.lines.len(), asked.network.enclave()), (0, "/a"));
+        assert!(asked.network.speaks() && !asked.network.is_secured());
+        let mut lines = Vec::new();
+        let secured = asked.network.secured(&mut lines);
+        assert!(secured.is_secured() && !secured.speaks() && secured != asked.network);
+        assert!(
+            lines[0].contains("as \"/a\"; other hosts and other ROS 2 nodes are not"),
+            "{lines:?}"
+        );
+        let (count, _) = (lines.len(), secured.secured(&mut lines));
+        assert_eq!(lines.len(), count, "nobody is missed where nobody is spoken to");
     }
 
     #[test]

@@ -316,6 +316,7 @@ impl PublisherSpec {
 
 impl PublisherCore {
     pub(crate) fn new(core: EndpointCore, spec: PublisherSpec) -> Result<Self> {
+        core.permit(true)?;
         let now = clock::monotonic_ns();
         let state = State {
             next_sequence: 1,

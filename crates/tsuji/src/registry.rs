@@ -1,5 +1,6 @@
 //! The one place that knows which transports exist.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -43,6 +44,23 @@ pub(crate) struct Opened {
     /// What speaks to foreign nodes beside the engine that finds them.
     pub(crate) wire_engines: Option<WireEngines>,
 }
+
+impl Opened {
+    /// Keeps the transports that reach nobody but whom the control channels have met.
+    pub(crate) fn retain_confined(&mut self) {
+        let (confined, others): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.transports).into_iter().partition(|it| it.is_confined());
+        self.transports = confined;
+        self.failed.extend(others.into_iter().map(|it| Failed {
+            transport: it.id(),
+            reason: NOT_SECURED.to_owned(),
+            is_optional: true,
+        }));
+    }
+}
+
+/// Why a secured process does without a transport.
+const NOT_SECURED: &str = "not secured, as this process is by its keystore";
 
 /// A transport that does not work.
 #[derive(Debug)]
@@ -89,6 +107,20 @@ pub(crate) fn open(
         Err(error) => failed.push(Failed::new("shm", error)),
     }
     check_settings(policy)?;
+    if asked.is_secured() {
+        // No engine is loaded to be left out.
+        let known = KNOWN.iter().filter(|it| !["inproc", "shm"].contains(it));
+        let declared = policy.transports().iter().filter(|it| it.plugin.is_some());
+        let names =
+            known.map(|it| TransportId::new(it)).chain(declared.map(|it| it.transport.clone()));
+        let names: BTreeSet<_> = names.collect();
+        failed.extend(names.into_iter().map(|transport| Failed {
+            transport,
+            reason: NOT_SECURED.to_owned(),
+            is_optional: true,
+        }));
+        return Ok(Opened { transports, failed, network: asked.clone(), wire_engines: None });
+    }
     let folders = tsuji_transport_plugin::folders();
     // Without them the engines make the best of what there is.
     let interfaces = &interfaces::interfaces().unwrap_or_default();

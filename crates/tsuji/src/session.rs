@@ -29,6 +29,7 @@ use crate::guard_condition::GuardCore;
 use crate::network::Network;
 use crate::policy_file::{self, PolicyFile};
 use crate::registry::{self, Arrange, Failed, WireEngines};
+use crate::security::Security;
 use crate::{Error, ErrorKind, Result};
 
 /// One participant. A process has one for each domain and run-time folder, unless a context asks
@@ -46,6 +47,8 @@ pub(crate) struct Session {
     first_policy: Arc<Policy>,
     /// Where the policy comes from, if not from the program.
     policy_file: Option<PolicyFile>,
+    /// By which others know who this process is, if it is secured.
+    security: Option<Security>,
     /// Others take this process for dead when it ends.
     life: Arc<Life>,
     bells: Arc<Bells>,
@@ -95,6 +98,7 @@ impl Session {
         network: Network,
         policy: &Arc<Policy>,
         file: Option<PolicyFile>,
+        security: Option<Security>,
     ) -> Result<Arc<Self>> {
         let mut shared = deferred::lock(&SHARED);
         let hosts = shared.get_or_insert_with(HashMap::new);
@@ -122,6 +126,12 @@ impl Session {
                      allowed: the same robot, exports, interop and engine, ROS_* and engines' variables, or an isolated context",
                 ));
             }
+            let enclave = |it: Option<&Security>| it.map(|it| it.enclave().to_owned());
+            if enclave(session.security()) != enclave(security.as_ref()) {
+                return Err(Error::invalid(
+                    "another context of this process is of another enclave; allowed: the same enclave, or an isolated context",
+                ));
+            }
             session.contexts.fetch_add(1, Ordering::AcqRel);
             drop(shared);
             if follows_same {
@@ -130,7 +140,7 @@ impl Session {
             }
             return Ok(session);
         }
-        let session = Self::start(place.clone(), network, policy, file, None)?;
+        let session = Self::start(place.clone(), network, policy, file, security, None)?;
         hosts.insert(place, Arc::downgrade(&session));
         Ok(session)
     }
@@ -141,6 +151,7 @@ impl Session {
         network: Network,
         policy: &Arc<Policy>,
         file: Option<PolicyFile>,
+        security: Option<Security>,
         arrange: Option<Arrange>,
     ) -> Result<Arc<Self>> {
         let token = process::random_token().map_err(|error| unexpected("random numbers", error))?;
@@ -155,6 +166,9 @@ impl Session {
             opened.transports = arrange.0(opened.transports);
             // What is left out need not be missed.
             opened.failed.retain(|it| !it.is_optional);
+        }
+        if security.is_some() {
+            opened.retain_confined();
         }
         for Failed { transport, reason, .. } in opened.failed.iter().filter(|it| !it.is_optional) {
             told::warn!(%transport, reason, "a transport does not work");
@@ -175,6 +189,7 @@ impl Session {
             policy: RwLock::new(Arc::clone(policy)),
             first_policy: Arc::clone(policy),
             policy_file: file,
+            security,
             life,
             bells,
             transports: opened.transports,
@@ -209,6 +224,11 @@ impl Session {
 
     pub(crate) fn domain(&self) -> u32 {
         self.network.domain()
+    }
+
+    /// By which others know who this process is, if it is secured.
+    pub(crate) fn security(&self) -> Option<&Security> {
+        self.security.as_ref()
     }
 
     pub(crate) fn network(&self) -> &Network {

@@ -286,6 +286,7 @@ impl SubscriptionSpec {
 
 impl SubscriptionCore {
     pub(crate) fn new(core: EndpointCore, spec: SubscriptionSpec) -> Result<Self> {
+        core.permit(false)?;
         let state = State {
             keeps_all: core.history() == History::KeepAll,
             links: Vec::new(),

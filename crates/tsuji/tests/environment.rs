@@ -71,8 +71,8 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
     check(&[("ROS_DOMAIN_ID", "300")], "Invalid ROS_DOMAIN_ID=\"300\": allowed: 0 to 232");
     check(
         &[("ROS_SECURITY_ENABLE", "true"), ("ROS_SECURITY_STRATEGY", "Enforce")],
-        "Unsupported ROS_SECURITY_STRATEGY=\"Enforce\": DDS security is not supported and \
-         ROS_SECURITY_ENABLE is true; allowed: Permissive, or ROS_SECURITY_ENABLE other than true",
+        "Invalid security is enforced, and ROS_SECURITY_KEYSTORE is not set; `tsuji security create` makes keystores \
+         and enclaves",
     );
 }
 

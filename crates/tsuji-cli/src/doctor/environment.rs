@@ -331,27 +331,34 @@ fn ament(path: &str) -> Finding {
         .mend("source the setup file of the workspace again")
 }
 
+/// Whether processes are secured that are started here.
 fn security() -> Option<Finding> {
     const NAME: &str = "ROS_SECURITY_ENABLE";
     let enabled = value(NAME)?;
     if enabled != "true" {
-        return Some(finding(NAME, State::Good, format!("{enabled}: security is off")));
+        let state = if enabled == "false" { State::Good } else { State::Warning };
+        return Some(finding(NAME, state, format!("{enabled}: nothing is secured")));
     }
     let enforced = value("ROS_SECURITY_STRATEGY").is_some_and(|it| it == "Enforce");
-    let found = if enforced {
-        finding(
-            NAME,
-            State::Broken,
-            "true, and Enforce: tsuji has no DDS-Security yet and refuses to start",
-        )
-    } else {
-        finding(
-            NAME,
-            State::Warning,
-            "true: tsuji has no DDS-Security yet; messages are protected by the user's rights only",
-        )
+    let missing = match (value(KEYSTORE), value("ROS_SECURITY_ENCLAVE_OVERRIDE")) {
+        (None, _) => format!("{KEYSTORE} is not set"),
+        (Some(keystore), Some(enclave)) if !Enclave::is_in(Path::new(&keystore), &enclave) => {
+            format!("{keystore} has no enclave {enclave}")
+        }
+        (Some(keystore), enclave) => {
+            let enclave = enclave.unwrap_or_else(|| "the enclave that it names".to_owned());
+            let text = format!(
+                "true: a process is secured by {enclave} of {keystore}, and meets no other hosts and no nodes on other middlewares"
+            );
+            return Some(finding(NAME, State::Good, text));
+        }
     };
-    Some(found.mend("unset ROS_SECURITY_ENABLE"))
+    let (state, so) = match enforced {
+        true => (State::Broken, "so no process starts, as ROS_SECURITY_STRATEGY=Enforce says"),
+        false => (State::Warning, "so processes start in clear"),
+    };
+    let found = finding(NAME, state, format!("true, and {missing}, {so}"));
+    Some(found.mend(format!("set {KEYSTORE}, or unset {NAME}")))
 }
 
 /// The keystore of the nodes of ROS 2 here. Whoever renews keys wants to know in time.

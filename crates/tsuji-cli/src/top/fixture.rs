@@ -46,6 +46,7 @@ pub(super) fn flow(topic: &str, number: u32) -> RouteReport {
         program: "tsuji".to_owned(),
         host: "robot".to_owned(),
         vendor: None,
+        certificate: None,
     };
     let change = RouteChange {
         wall_ns: 1_800_000_000_000_000_000,

@@ -262,7 +262,43 @@ fn the_environment() {
     let ended = world.run_with(&broken, &["doctor", "--json"]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert_eq!(finding(&ended.json(), "environment", "ROS_DOMAIN_ID").2, "unset ROS_DOMAIN_ID");
-    assert_eq!(finding(&ended.json(), "environment", "ROS_SECURITY_ENABLE").0, "broken");
+    let (state, found, mend) = finding(&ended.json(), "environment", "ROS_SECURITY_ENABLE");
+    assert_eq!(
+        (&*state, &*mend),
+        ("broken", "set ROS_SECURITY_KEYSTORE, or unset ROS_SECURITY_ENABLE")
+    );
+    let expect = "true, and ROS_SECURITY_KEYSTORE is not set, so no process starts, as ROS_SECURITY_STRATEGY=Enforce says";
+    assert_eq!(found, expect);
+}
+
+#[test]
+fn what_is_secured_is_said() {
+    let world = World::new();
+    assert_eq!(world.run(&["security", "create", "--keystore", "keys", "/talker"]).code, Some(0));
+    let check = |enabled: &str, enclave: &str, state: &str, expect: &str| {
+        let variables = [
+            ("ROS_SECURITY_ENABLE", enabled),
+            ("ROS_SECURITY_KEYSTORE", "keys"),
+            ("ROS_SECURITY_ENCLAVE_OVERRIDE", enclave),
+        ];
+        let ended = world.run_with(&variables, &["doctor", "--json"]);
+        let found = finding(&ended.json(), "environment", "ROS_SECURITY_ENABLE");
+        assert_eq!((&*found.0, &*found.1), (state, expect));
+    };
+    let others = "and meets no other hosts and no nodes on other middlewares";
+    check(
+        "true",
+        "/talker",
+        "ok",
+        &format!("true: a process is secured by /talker of keys, {others}"),
+    );
+    let named =
+        format!("true: a process is secured by the enclave that it names of keys, {others}");
+    check("true", "", "ok", &named);
+    let missing = "true, and keys has no enclave /arm, so processes start in clear";
+    check("true", "/arm", "warning", missing);
+    check("TRUE", "/talker", "warning", "TRUE: nothing is secured");
+    check("false", "/talker", "ok", "false: nothing is secured");
 }
 
 #[test]

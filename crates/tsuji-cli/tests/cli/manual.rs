@@ -239,6 +239,11 @@ fn keystores() {
     world.write("robot.xml", &policy.text);
     Block::of(page, "$ tsuji security create --keystore keystore --access robot.xml").run(&world);
     policy.ran();
+    let begins = "export ROS_SECURITY_ENABLE=true ROS_SECURITY_STRATEGY=Enforce ROS_SECURITY_KEYSTORE=\"$PWD/keystore\"";
+    let secured = Block::of(page, begins);
+    let ended = end_of(&world, &secured.text);
+    assert!(ended.out.contains("data: hello\n---\n") && ended.code == Some(0), "{ended:?}");
+    secured.ran();
 }
 
 #[test]

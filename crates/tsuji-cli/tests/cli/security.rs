@@ -127,7 +127,7 @@ fn what_an_enclave_may_do_is_explained_by_the_rule() {
     assert!(denied.out.ends_with("its default in line 66 is DENY\n"), "{}", denied.out);
     let elsewhere = explain("call /talker/get_parameters --domain-id 3");
     assert_eq!(elsewhere.code, Some(1));
-    assert_eq!(elsewhere.out.matches("governance has no rule for domain 3").count(), 2);
+    assert_eq!(elsewhere.out.matches("governance has no rule for domain 3").count(), 3);
 
     // A service takes two topics, an action eight; all of them are to be allowed, and to join the domain.
     for (deed, parts, is_allowed) in [
@@ -349,4 +349,37 @@ fn an_enclave_that_is_refused_is_told_in_json_too() {
     let json: Value = serde_json::from_str(&explained.out).unwrap();
     assert_eq!((&json["enclave"], &json["is_whole"]), (&"/nobody".into(), &false.into()));
     assert!(explained.err.contains("there is no enclave \"/nobody\""), "{}", explained.err);
+}
+
+#[test]
+fn each_flow_says_who_has_proved_its_key() {
+    let world = World::new();
+    let made = world.run(&["security", "create", "--keystore", "keys", "/talker", "/listener"]);
+    assert_eq!(made.code, Some(0));
+    let enclave = |name| {
+        [
+            ("ROS_SECURITY_ENABLE", "true"),
+            ("ROS_SECURITY_STRATEGY", "Enforce"),
+            ("ROS_SECURITY_KEYSTORE", "keys"),
+            ("ROS_SECURITY_ENCLAVE_OVERRIDE", name),
+        ]
+    };
+    let publish = ["topic", "pub", "/chatter", "std_msgs/msg/String", "data: hello"];
+    let _talker = world.start_with(&enclave("/talker"), &publish);
+    let echo = ["topic", "echo", "/chatter", "std_msgs/msg/String"];
+    let mut listener = world.start_with(&enclave("/listener"), &echo);
+    listener.out("data: hello");
+    let why = world.run_with(&enclave("/listener"), &["routes", "--why"]).good();
+    let expect = "secured     CN=/talker and CN=/listener have proved their keys; until 20";
+    assert!(why.contains(expect), "{why}");
+    assert!(why.contains("cyclonedds: not working: not secured, as this process is"), "{why}");
+    let json = world.run_with(&enclave("/talker"), &["routes", "--json"]).json();
+    assert_eq!(json[0]["publisher"]["certificate"]["subject"], "CN=/talker");
+    assert_eq!(json[0]["subscription"]["certificate"]["subject"], "CN=/listener");
+    assert!(json[0]["subscription"]["certificate"]["expires_wall_ns"].as_i64().unwrap() > 0);
+    // Nobody in clear sees any of it, and both sides say why.
+    let clear = world.run(&["doctor"]);
+    for told in [&clear.out, &clear.err] {
+        assert!(told.contains("one of the two is secured by a keystore"), "{clear:?}");
+    }
 }

@@ -3,19 +3,23 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
 
 use tsuji_core::{Robot, TransportId};
 use tsuji_platform::life::LifeSign;
 use tsuji_platform::socket::{Connection, Credentials, MESSAGE_BYTES_MAX};
 use tsuji_platform::{clock, process};
+use tsuji_security::Peer;
 use tsuji_transport::PeerId;
 use tsuji_transport::deferred::told;
 
 use crate::control::outbox::{FlowMessage, Outbox};
 use crate::control::protocol::{Control, Hello, encode};
+use crate::control::proving::Proving;
 use crate::control::remote::RemoteChannel;
 use crate::endpoint::Audience;
 use crate::graph::{PeerProcess, ProcessInfo};
+use crate::pacing::after;
 use parking::{Parking, ResumeBackoff};
 
 pub(crate) use parking::OwnEnd;
@@ -79,8 +83,12 @@ pub(crate) struct Channel {
     /// have found out.
     pub(crate) proofs: Option<Vec<(TransportId, Option<String>)>>,
     pub(crate) is_settled: bool,
+    /// How far it is proved who is at the other end, where this process is secured.
+    pub(crate) proving: Proving,
     /// Who is at the other end, as the kernel vouched when it was met; none of another host.
     credentials: Option<Credentials>,
+    /// Since when it is there.
+    since_ns: u64,
     /// When something was said on it last.
     used_ns: u64,
     parking: Parking,
@@ -166,7 +174,14 @@ impl Channels {
     pub(crate) fn due_ns(&self) -> Option<u64> {
         let far = self.far.values().filter_map(|key| self.all.get(key));
         let far = far.filter_map(|channel| channel.remote_channel()?.due_ns());
-        far.chain(self.parking_due_ns()).min()
+        far.chain(self.parking_due_ns()).chain(self.unproved().map(|(due_ns, _)| due_ns)).min()
+    }
+
+    /// The channels on which nobody has introduced himself, and until when each may take for that, where this process is secured.
+    fn unproved(&self) -> impl Iterator<Item = (u64, u64)> {
+        let is_secured = self.own.as_ref().is_some_and(|own| own.is_secured);
+        let all = is_secured.then(|| self.all.iter()).into_iter().flatten();
+        all.filter(|(_, it)| it.hello.is_none()).map(|(key, it)| (after(it.since_ns, PROOF), *key))
     }
 
     pub(crate) fn on_time(&mut self, now_ns: u64) {
@@ -178,6 +193,8 @@ impl Channels {
             }
         }
         self.park_and_resume(now_ns);
+        let late: Vec<_> = self.unproved().filter(|(due_ns, _)| *due_ns <= now_ns).collect();
+        late.into_iter().for_each(|(_, key)| self.give_up(key));
     }
 
     /// Notes that something was said on it.
@@ -304,9 +321,21 @@ impl Channels {
         }
     }
 
+    /// Whom a peer has proved to be, where this process is secured.
+    pub(crate) fn proved(&self, peer: PeerId) -> Option<&Peer> {
+        self.of(peer)?.proving.proved()
+    }
+
     pub(crate) fn process(&self, peer: PeerId) -> ProcessInfo {
         let hello = self.of(peer).and_then(|channel| channel.hello.as_ref());
         hello.map_or_else(ProcessInfo::default, introduced)
+    }
+
+    /// The program at the other end and its process number, as far as the kernel says it.
+    pub(crate) fn program_at(&self, key: u64) -> String {
+        let Some(channel) = self.all.get(&key) else { return String::new() };
+        let ProcessInfo { program, pid, .. } = silent(PeerId::default(), &channel.line);
+        format!("{program} {pid}")
     }
 
     /// Whoever said who it is, or was tried.
@@ -609,7 +638,9 @@ impl Channel {
             hello: None,
             proofs: None,
             is_settled: false,
+            proving: Proving::default(),
             credentials: None,
+            since_ns: clock::monotonic_ns(),
             used_ns: clock::monotonic_ns(),
             parking: Parking::No,
             is_wanted: false,
@@ -621,6 +652,11 @@ impl Channel {
             is_broken: false,
             wants_write: false,
         }
+    }
+
+    /// Who is at the other end, as the kernel vouched when it was met.
+    pub(crate) fn credentials(&self) -> Option<Credentials> {
+        self.credentials
     }
 
     pub(crate) fn remote_channel(&self) -> Option<&RemoteChannel> {
@@ -666,5 +702,7 @@ fn silent(peer: PeerId, line: &Line) -> ProcessInfo {
     }
 }
 
+/// How long a process may take to prove who it is.
+const PROOF: Duration = Duration::from_secs(10);
 /// Numbers of channels start here; below are the thread's own descriptors.
 const LINK_KEYS: u64 = 1000;

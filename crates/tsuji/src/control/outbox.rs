@@ -144,7 +144,11 @@ fn about(control: &Control) -> Option<(Subject, Part)> {
         // What a transport says nobody else can judge. The rest is said once, or as an answer to what
         // the other end said.
         Control::OfTransport { .. } => None,
-        Control::Hello(_)
+        Control::Claim(_)
+        | Control::ClaimPart(_)
+        | Control::Proof(_)
+        | Control::Refused(_)
+        | Control::Hello(_)
         | Control::Met(_)
         | Control::Parking(_)
         | Control::Settled

@@ -18,7 +18,7 @@ use crate::graph::{Role, RouteHalf, TypeOf};
 use crate::{Error, ErrorKind};
 
 /// Changes with every change of this file.
-pub(crate) const VERSION: u32 = 12;
+pub(crate) const VERSION: u32 = 13;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"tsji");
 
@@ -83,6 +83,14 @@ pub(crate) enum Control {
     Parking(ParkingWord),
     /// From the subscription: of this flow it wants what passes this content filter, or with `None` everything.
     Filter { flow: Flow, filter: Option<FilterRecord> },
+    /// Between processes that are secured, before all else: who I claim to be. Parts of the permissions follow.
+    Claim(Box<ClaimRecord>),
+    /// The next bytes of the permissions of the claim.
+    ClaimPart(Vec<u8>),
+    /// The signature that proves the claim to whoever has made the other one.
+    Proof(Vec<u8>),
+    /// I have nothing to do with you, for this reason.
+    Refused(String),
 }
 
 /// What processes of one host say to each other about channels that are parked, or with whom they were.
@@ -153,6 +161,20 @@ impl From<Error> for Refusal {
         let is_passing = matches!(error.kind(), ErrorKind::Busy | ErrorKind::Exhausted);
         Self { reason: error.to_string(), is_passing }
     }
+}
+
+/// What a secured process claims to be, but for its permissions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ClaimRecord {
+    pub(crate) token: [u8; 16],
+    pub(crate) domain: u32,
+    pub(crate) user: u32,
+    pub(crate) pid: u32,
+    pub(crate) pid_namespace: u64,
+    pub(crate) nonce: [u8; 32],
+    pub(crate) certificate: Vec<u8>,
+    /// How many bytes of permissions follow.
+    pub(crate) permissions_bytes: u32,
 }
 
 /// A process introduces itself.
@@ -365,6 +387,19 @@ mod tests {
                 transport: Some("shm".into()),
                 stamp: (1, [2; 16]),
             },
+            Control::Claim(Box::new(ClaimRecord {
+                token: [1; 16],
+                domain: 2,
+                user: 3,
+                pid: 4,
+                pid_namespace: 5,
+                nonce: [6; 32],
+                certificate: vec![7],
+                permissions_bytes: 8,
+            })),
+            Control::ClaimPart(vec![1]),
+            Control::Proof(vec![2]),
+            Control::Refused("no".into()),
             Control::Settled,
         ] {
             assert_eq!(decode(&encode(&control)), Ok(control));

@@ -7,9 +7,10 @@ use super::GraphCache;
 use crate::control::protocol::{EndpointRecord, Flow};
 use crate::endpoint::Audience;
 use crate::graph::{
-    DecisionHalf, EndReport, EndpointInfo, EndpointKind, Graph, NodeInfo, ProcessInfo, Role,
-    RouteChange, RouteHalf, full_name,
+    CertificateReport, DecisionHalf, EndReport, EndpointInfo, EndpointKind, Graph, NodeInfo,
+    ProcessInfo, Role, RouteChange, RouteHalf, full_name,
 };
+use crate::security::report_of;
 use crate::session::Session;
 
 impl GraphCache {
@@ -137,7 +138,17 @@ impl GraphCache {
             program: process.program,
             host: process.host,
             vendor: self.foreign.vendor(known.peer),
+            certificate: self.certificate(session, known.peer),
         }
+    }
+
+    /// The certificate by which a process has proved who it is, if this one is secured.
+    fn certificate(&self, session: &Session, peer: PeerId) -> Option<CertificateReport> {
+        let security = session.security()?;
+        if peer == session.id {
+            return Some(security.certificate());
+        }
+        self.channels.proved(peer).map(|it| report_of(it.certificate(), it.expiry()))
     }
 
     /// The full name of a node outside.

@@ -43,6 +43,8 @@ pub(crate) struct OwnEnd {
     /// What others see of it.
     pub(super) outward: Arc<Outward>,
     open_max: usize,
+    /// Whether whoever is at the other end proves who it is.
+    pub(super) is_secured: bool,
 }
 
 impl OwnEnd {
@@ -59,10 +61,13 @@ impl OwnEnd {
                 OPEN_MAX
             }
         };
+        // Who resumes a channel names a number that anybody may have seen.
+        let is_secured = session.security().is_some();
+        let open_max = if is_secured { usize::MAX } else { open_max };
         let (poll, waker) = (Arc::clone(&session.poll), Arc::clone(&session.waker));
         let outward = Arc::clone(session.outward());
         let life = Arc::clone(session.life());
-        Self { id: session.id, poll, waker, folder, life, outward, open_max }
+        Self { id: session.id, poll, waker, folder, life, outward, open_max, is_secured }
     }
 }
 
@@ -586,6 +591,7 @@ mod tests {
                 life: own,
                 outward: Arc::default(),
                 open_max: 0,
+                is_secured: false,
             });
             let mut meet = |peer: PeerId, life: &Life| {
                 let (mine, its) = Connection::pair().unwrap();

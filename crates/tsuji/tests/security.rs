@@ -1,0 +1,456 @@
+//! Processes that are secured by a keystore meet each other and nobody else, and do what they may.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod house;
+
+use std::fs;
+use std::io::ErrorKind as IoKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, SystemTime};
+
+use house::{Child, DOMAIN, Folder, HANG, heard, keep_all, spun, take_until, tell, wait_until};
+use tsuji::{Client, Context, Publisher, Service, Subscription};
+use tsuji_interfaces::std_msgs::msg::UInt64;
+use tsuji_interfaces::std_srvs::srv::{SetBool, SetBoolRequest, SetBoolResponse};
+use tsuji_platform::socket::{Connection, Listener};
+use tsuji_security::{AccessPolicy, Lifetime, Maker, NewGovernance};
+
+/// What the children do.
+#[test]
+#[ignore = "a child process of the other tests"]
+fn child() {
+    match house::role().as_str() {
+        "obey" => obey(),
+        other => assert!(other.is_empty(), "{other}"),
+    }
+}
+
+/// A node that does what the parent says, a line each, and tells what comes of it.
+fn obey() {
+    let context = match Context::new() {
+        Ok(context) => context,
+        Err(error) => return tell(&format!("{:?} {error}", error.kind())),
+    };
+    tell(&format!("secured {} {}", context.is_secured(), context.token()));
+    let node = context.node("node").unwrap();
+    let mut publisher: Option<Publisher<UInt64>> = None;
+    let mut subscription: Option<Subscription<UInt64>> = None;
+    let mut service: Option<Service<SetBool>> = None;
+    let mut client: Option<Client<SetBool>> = None;
+    let calls = Arc::new(AtomicU32::new(0));
+    let said = |error: tsuji::Error| format!("{:?} {error}", error.kind());
+    loop {
+        let line = heard();
+        let (word, name) = line.split_once(' ').unwrap_or((&line, ""));
+        let answer = match word {
+            "" => return,
+            "publish" => node.create_publisher(name, keep_all()).map(|it| publisher = Some(it)),
+            "subscribe" => {
+                let made = node.create_polled_subscription(name, keep_all());
+                made.map(|it| subscription = Some(it))
+            }
+            "serve" => {
+                let calls = Arc::clone(&calls);
+                let serve = move |request: Arc<SetBoolRequest>| {
+                    calls.fetch_add(1, Ordering::AcqRel);
+                    SetBoolResponse { success: request.data, message: "served".to_owned() }
+                };
+                node.create_service(name, serve).map(|it| service = Some(it))
+            }
+            "client" => node.create_client(name).map(|it| client = Some(it)),
+            "call" => {
+                let client = client.as_ref().unwrap();
+                client.wait_for_service(HANG).unwrap();
+                let reply = client.call(&SetBoolRequest { data: true }, HANG);
+                reply.map(|it| assert!(it.success))
+            }
+            "spin" => {
+                spun(&node, || wait_until("a call", || 0 < calls.load(Ordering::Acquire)));
+                Ok(())
+            }
+            "send" => {
+                let publisher = publisher.as_ref().unwrap();
+                publisher.wait_for_subscriptions(1, HANG).unwrap();
+                publisher.publish(UInt64 { data: name.parse().unwrap() })
+            }
+            "take" => {
+                let subscription = subscription.as_ref().unwrap();
+                let data: u64 = name.parse().unwrap();
+                take_until(&node, subscription, |it| it.message().data == data);
+                Ok(())
+            }
+            "matched" => {
+                let published = publisher.as_ref().map_or(0, |it| it.matched());
+                let count = published + subscription.as_ref().map_or(0, |it| it.matched());
+                tell(&format!("{count}"));
+                continue;
+            }
+            "routes" => {
+                let by = context.routes(HANG).unwrap();
+                let by = by.iter().filter_map(|it| it.transport.as_ref().map(ToString::to_string));
+                tell(&by.collect::<Vec<_>>().join(" "));
+                continue;
+            }
+            "settle" => {
+                tell(&format!("{}", context.settle(HANG).unwrap()));
+                continue;
+            }
+            "unreachable" => {
+                wait_until("somebody is not met", || !context.unreachable_peers().is_empty());
+                let reasons = context.unreachable_peers().into_iter().map(|it| it.reason);
+                tell(&reasons.collect::<Vec<_>>().join(" | "));
+                continue;
+            }
+            other => panic!("{other}"),
+        };
+        tell(&answer.map_or_else(said, |()| "done".to_owned()));
+    }
+}
+
+/// A run-time folder, and keystores beside it.
+struct World {
+    folder: Folder,
+    keystores: Folder,
+}
+
+/// What the enclaves of a keystore may do.
+const ACCESS: &str = r#"<policy version="0.2.0"><enclaves>
+  <enclave path="/talker"><profiles><profile ns="/" node="node">
+    <topics publish="ALLOW"><topic>chatter</topic></topics>
+    <services reply="ALLOW"><service>switch</service></services>
+  </profile></profiles></enclave>
+  <enclave path="/listener"><profiles><profile ns="/" node="node">
+    <topics subscribe="ALLOW"><topic>chatter</topic></topics>
+    <services request="ALLOW"><service>switch</service></services>
+  </profile></profiles></enclave>
+</enclaves></policy>"#;
+
+fn now() -> SystemTime {
+    SystemTime::now()
+}
+
+impl World {
+    fn new() -> Self {
+        let keystores = Folder::new();
+        fs::create_dir_all(&keystores.0).unwrap();
+        Self { folder: Folder::new(), keystores }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.keystores.0.join(name)
+    }
+
+    /// A keystore with a talker and a listener, whose certificates count for so many days from `since` on.
+    fn keystore_since(&self, name: &str, since: SystemTime) -> PathBuf {
+        let keystore = self.path(name);
+        Maker::make(&keystore, DOMAIN, since, || {}).unwrap();
+        let access = self.path("access.xml");
+        fs::write(&access, ACCESS).unwrap();
+        let access = AccessPolicy::read(&access).unwrap();
+        let maker = Maker::open(&keystore, since, || {}).unwrap();
+        for enclave in ["/talker", "/listener"] {
+            let lifetime = Lifetime::days(since, 100);
+            maker.add_enclave(enclave, access.access(enclave), DOMAIN, lifetime, since).unwrap();
+        }
+        keystore
+    }
+
+    fn keystore(&self, name: &str) -> PathBuf {
+        self.keystore_since(name, now())
+    }
+
+    /// A process in an enclave, which nothing but a keystore lets start.
+    fn start(&self, keystore: &Path, enclave: &str) -> Child {
+        self.start_with(keystore, enclave, "Enforce")
+    }
+
+    fn start_with(&self, keystore: &Path, enclave: &str, strategy: &str) -> Child {
+        let environment = [
+            ("ROS_SECURITY_ENABLE", "true"),
+            ("ROS_SECURITY_STRATEGY", strategy),
+            ("ROS_SECURITY_KEYSTORE", keystore.to_str().unwrap()),
+            ("ROS_SECURITY_ENCLAVE_OVERRIDE", enclave),
+        ];
+        Child::start_with(&self.folder, "obey", &environment)
+    }
+
+    /// The same, once it has started. Answers the number of the process too.
+    fn secured(&self, keystore: &Path, enclave: &str) -> (Child, String) {
+        let child = self.start(keystore, enclave);
+        let token = child.expect("secured true ");
+        (child, token)
+    }
+
+    fn in_clear(&self) -> Child {
+        let child = Child::start(&self.folder, "obey");
+        child.expect("secured false ");
+        child
+    }
+}
+
+trait Obeys {
+    fn asked(&mut self, word: &str) -> String;
+
+    fn does(&mut self, word: &str) {
+        assert_eq!(self.asked(word), "done", "{word}");
+    }
+}
+
+impl Obeys for Child {
+    fn asked(&mut self, word: &str) -> String {
+        self.say(word);
+        self.line()
+    }
+}
+
+#[test]
+fn two_enclaves_meet_by_shared_memory_and_do_what_they_may() {
+    let world = World::new();
+    let keystore = world.keystore("keys");
+    let (mut talker, _) = world.secured(&keystore, "/talker");
+    let (mut listener, _) = world.secured(&keystore, "/listener");
+    talker.does("publish chatter");
+    talker.does("serve switch");
+    listener.does("subscribe chatter");
+    listener.does("client switch");
+    talker.does("send 7");
+    listener.does("take 7");
+    assert_eq!(listener.asked("settle"), "1");
+    assert!(talker.asked("routes").split(' ').all(|it| it == "shm"));
+    // What they may not is refused with the rule, and nobody hears of it.
+    let (talker_may_not, listener_may_not) =
+        ("the enclave \"/talker\" may not ", "the enclave \"/listener\" may not ");
+    for (is_talker, word, expect) in [
+        (true, "subscribe chatter", format!("{talker_may_not}subscribe rt/chatter: ")),
+        (true, "publish other", format!("{talker_may_not}publish rt/other: ")),
+        (true, "client switch", format!("{talker_may_not}publish rq/switchRequest: ")),
+        (false, "publish chatter", format!("{listener_may_not}publish rt/chatter: ")),
+        (false, "serve switch", format!("{listener_may_not}publish rr/switchReply: ")),
+    ] {
+        let refused = if is_talker { talker.asked(word) } else { listener.asked(word) };
+        assert!(refused.starts_with("PermissionDenied ") && refused.contains(&expect), "{refused}");
+        assert!(refused.contains("no rule of grant") && refused.ends_with("is DENY"), "{refused}");
+    }
+    talker.does("send 8");
+    listener.does("take 8");
+    talker.finish();
+    listener.finish();
+}
+
+#[test]
+fn a_service_is_called_across_enclaves() {
+    let world = World::new();
+    let keystore = world.keystore("keys");
+    let (mut listener, _) = world.secured(&keystore, "/listener");
+    let (mut talker, _) = world.secured(&keystore, "/talker");
+    talker.does("serve switch");
+    listener.does("client switch");
+    listener.say("call");
+    // Until it was called.
+    assert_eq!(talker.asked("spin"), "done");
+    assert_eq!(listener.line(), "done");
+}
+
+#[test]
+fn nobody_in_clear_and_nobody_of_another_keystore_is_met() {
+    let world = World::new();
+    let (keystore, other) = (world.keystore("keys"), world.keystore("other"));
+    let (mut talker, _) = world.secured(&keystore, "/talker");
+    talker.does("publish chatter");
+    let mut stranger = world.in_clear();
+    stranger.does("subscribe chatter");
+    let reason = stranger.asked("unreachable");
+    let expect = "one of the two is secured by a keystore, and the other is not";
+    assert!(reason.split(" | ").all(|it| it == expect), "{reason}");
+    let told = talker.asked("unreachable");
+    assert!(told.split(" | ").all(|it| it == expect), "{told}");
+    // Whoever comes later finds out the same.
+    let (mut forger, _) = world.secured(&other, "/listener");
+    forger.does("subscribe chatter");
+    for child in [&mut talker, &mut forger] {
+        wait_until("they refuse each other", || {
+            child.asked("unreachable").contains("its certificate for CN=/")
+        });
+    }
+    // Who is of this keystore is met at once, whoever else stands there.
+    let (mut listener, _) = world.secured(&keystore, "/listener");
+    listener.does("subscribe chatter");
+    talker.does("send 9");
+    listener.does("take 9");
+    for child in [&mut stranger, &mut forger] {
+        assert_eq!(child.asked("matched"), "0");
+    }
+    wait_until("the listener alone is connected", || talker.asked("matched") == "1");
+}
+
+#[test]
+fn an_enclave_that_exceeds_its_permissions_is_not_heard() {
+    let world = World::new();
+    let keystore = world.keystore("keys");
+    // The same enclave, told by another governance that it need not ask.
+    let lax = world.path("lax");
+    let copied = std::process::Command::new("cp").arg("-a").args([&keystore, &lax]).status();
+    assert!(copied.unwrap().success());
+    let text = fs::read_to_string(lax.join("enclaves/governance.xml")).unwrap();
+    let text = text
+        .replace("<enable_read_access_control>true", "<enable_read_access_control>false")
+        .replace("<enable_write_access_control>true", "<enable_write_access_control>false");
+    let path = world.path("lax.xml");
+    fs::write(&path, text).unwrap();
+    let maker = Maker::open(&lax, now(), || {}).unwrap();
+    maker.sign_governance(&NewGovernance::read(&path, DOMAIN).unwrap()).unwrap();
+
+    let (mut listener, _) = world.secured(&keystore, "/listener");
+    listener.does("subscribe chatter");
+    let (mut liar, _) = world.secured(&lax, "/listener");
+    liar.does("publish chatter");
+    assert_eq!((liar.asked("settle"), listener.asked("settle")), ("1".into(), "1".into()));
+    let (mut talker, _) = world.secured(&keystore, "/talker");
+    talker.does("publish chatter");
+    talker.does("send 3");
+    listener.does("take 3");
+    wait_until("the talker alone is connected", || listener.asked("matched") == "1");
+    liar.kill();
+}
+
+#[test]
+fn what_is_not_whole_does_not_start() {
+    let world = World::new();
+    let spoilt = |name: &str, spoil: &dyn Fn(&Path)| {
+        let keystore = world.keystore(name);
+        spoil(&keystore.join("enclaves/talker"));
+        let child = world.start_with(&keystore, "/talker", "Permissive");
+        let said = child.line();
+        child.finish();
+        said
+    };
+    for file in [
+        "cert.pem",
+        "key.pem",
+        "permissions.p7s",
+        "governance.p7s",
+        "identity_ca.cert.pem",
+        "permissions_ca.cert.pem",
+    ] {
+        let said = spoilt(&format!("without {file}"), &|enclave| {
+            fs::remove_file(enclave.join(file)).unwrap();
+        });
+        assert!(
+            said.starts_with("Invalid ROS_SECURITY_ENABLE=true: ") && said.contains(file),
+            "{said}"
+        );
+        let said = spoilt(&format!("empty {file}"), &|enclave| {
+            fs::remove_file(enclave.join(file)).unwrap();
+            fs::write(enclave.join(file), "").unwrap();
+        });
+        assert!(said.starts_with("Invalid ") && said.contains(file), "{said}");
+    }
+    let said = spoilt("swapped", &|enclave| {
+        fs::copy(enclave.with_file_name("listener").join("key.pem"), enclave.join("key.pem"))
+            .unwrap();
+    });
+    assert!(said.contains("is not the key of cert.pem"), "{said}");
+    let said = spoilt("changed", &|enclave| {
+        let text = fs::read_to_string(enclave.join("permissions.p7s")).unwrap();
+        fs::write(enclave.join("permissions.p7s"), text.replace("rt/chatter", "rt/******"))
+            .unwrap();
+    });
+    assert!(said.contains("permissions.p7s") && said.contains("or was changed since"), "{said}");
+    let old = world.keystore_since("old", now() - Duration::from_secs(200 * 86_400));
+    let said = world.start(&old, "/talker").line();
+    assert!(said.starts_with("Invalid ") && said.contains("has expired"), "{said}");
+}
+
+#[test]
+fn without_an_enclave_only_what_is_not_enforced_starts() {
+    let world = World::new();
+    let keystore = world.keystore("keys");
+    for (keystore, enclave, why) in [
+        (&*keystore, "/nobody", "which has /listener, /talker"),
+        (&*keystore, "/", "there is no enclave \"/\""),
+        (Path::new("/nowhere"), "/talker", "which has none"),
+        (Path::new(""), "/talker", "ROS_SECURITY_KEYSTORE is not set"),
+    ] {
+        let said = world.start(keystore, enclave).line();
+        assert!(said.starts_with("Invalid security is enforced, and "), "{said}");
+        assert!(said.contains(why), "{said}");
+        let child = world.start_with(keystore, enclave, "Permissive");
+        child.expect("secured false ");
+        child.finish();
+    }
+}
+
+#[test]
+fn who_hands_on_what_others_say_is_refused_and_gets_nothing() {
+    let world = World::new();
+    let keystore = world.keystore("keys");
+    let (mut talker, token) = world.secured(&keystore, "/talker");
+    talker.does("publish chatter");
+    // In place of the talker's socket stands one of this process, which knows where that is.
+    let folder = world.folder.0.join(format!("domain-{DOMAIN}"));
+    let (socket, hidden) = (folder.join(format!("{token}.sock")), folder.join("talker"));
+    fs::hard_link(&socket, &hidden).unwrap();
+    let door = Listener::bind(&socket, 0o700).unwrap();
+    let (mut listener, _) = world.secured(&keystore, "/listener");
+    listener.does("subscribe chatter");
+    let mut accepted = None;
+    wait_until("the listener connects", || {
+        accepted = door.accept().unwrap();
+        accepted.is_some()
+    });
+    let ends = [accepted.unwrap(), Connection::connect(&hidden).unwrap()];
+    let mut handed_on = Vec::new();
+    wait_until("one of them hangs up", || {
+        let mut has_hung_up = false;
+        for at in 0..2 {
+            has_hung_up |= hand_on(&ends[at], &ends[1 - at], &mut handed_on);
+        }
+        has_hung_up
+    });
+    // It was taken for what it is by the first who heard it, and nobody has gone on to where memory is handed over.
+    let is_refusal =
+        |frame: &Vec<u8>| String::from_utf8_lossy(frame).contains("by the kernel's word");
+    assert!(handed_on.iter().any(is_refusal), "{handed_on:?}");
+    // Behind the version stands what it is.
+    assert!(handed_on.iter().all(|frame| frame[8] != HELLO));
+    // The talker has connected to the listener by itself, whose socket is its own.
+    talker.does("send 5");
+    listener.does("take 5");
+}
+
+/// Hands on all that was said, which has no descriptors. Answers whether the other end has hung up.
+fn hand_on(from: &Connection, to: &Connection, handed_on: &mut Vec<Vec<u8>>) -> bool {
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match from.receive(&mut buffer) {
+            Ok(None) => return true,
+            Ok(Some(received)) => {
+                assert!(received.fds.is_empty());
+                let frame = &buffer[..received.bytes];
+                handed_on.push(frame.to_vec());
+                let _ = to.send(frame, &[]);
+            }
+            Err(error) if error.kind() == IoKind::WouldBlock => return false,
+            Err(_) => return true,
+        }
+    }
+}
+
+/// The number of a hello on the control channel.
+const HELLO: u8 = 0;
+
+#[test]
+fn whoever_says_nothing_is_not_waited_for() {
+    let world = World::new();
+    let keystore = world.keystore("keys");
+    let (mut talker, token) = world.secured(&keystore, "/talker");
+    let socket = world.folder.0.join(format!("domain-{DOMAIN}/{token}.sock"));
+    let silent: Vec<_> = (0..20).map(|_| Connection::connect(&socket).unwrap()).collect();
+    let mut buffer = vec![0; 1 << 16];
+    for connection in &silent {
+        wait_until("it hangs up", || matches!(connection.receive(&mut buffer), Ok(None)));
+    }
+    talker.does("publish chatter");
+}
