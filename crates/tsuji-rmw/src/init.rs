@@ -418,7 +418,7 @@ pub(crate) mod tests {
     use crate::ffi::rcutils::NO_ALLOCATOR;
     use crate::ffi::rmw::{
         RMW_RET_BAD_ALLOC, RMW_RET_ERROR, RMW_RET_INCORRECT_RMW_IMPLEMENTATION,
-        RMW_RET_INVALID_ARGUMENT, RMW_RET_OK, RMW_RET_UNSUPPORTED,
+        RMW_RET_INVALID_ARGUMENT, RMW_RET_OK,
     };
     use crate::node::{rmw_create_node, rmw_destroy_node};
     use crate::text::tests::Counting;

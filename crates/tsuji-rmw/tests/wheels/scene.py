@@ -166,6 +166,13 @@ class Other:
         expect(status, 0, 'how the other process ended')
 
 
+def program(module, name, environment=None):
+    """Starts a function of a module as a program of its own, on this side's middleware."""
+    return subprocess.Popen(
+        [sys.executable, CHILD, 'program', module, name], env=environment or dict(os.environ), text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
 class Scene:
     """The two sides of a row, each made when it is first asked for."""
 

@@ -1,6 +1,6 @@
 """The table: which modules have rows, between whom they are run, and what is not met yet."""
 
-MODULES = ['faults', 'topics', 'messages', 'services', 'actions', 'parameters', 'lifecycle', 'events', 'executors', 'graph']
+MODULES = ['faults', 'topics', 'messages', 'services', 'actions', 'parameters', 'lifecycle', 'events', 'executors', 'graph', 'security']
 
 TSUJI, FASTRTPS = 'rmw_tsuji', 'rmw_fastrtps_cpp'
 # The middleware of this process and of the other one.

@@ -5,7 +5,6 @@ import resource
 import select
 import signal
 import subprocess
-import sys
 import threading
 
 import rclpy
@@ -14,7 +13,8 @@ from std_msgs.msg import String
 from std_srvs.srv import SetBool
 
 from rows.qos import profile, qos
-from scene import CHILD, DEADLINE, environment_there, expect, middlewares, ready, result_of, row, until
+from scene import DEADLINE, environment_there, expect, middlewares, ready, result_of, row, until
+from scene import program as scene_program
 
 # Fast DDS believes for 20 s in a participant that says nothing more, and tells others to do so too.
 LEAVES_SECONDS = 60
@@ -120,9 +120,7 @@ def stuck(side, words):
 
 def program(name, environment=None):
     """Starts a function of this file as a program of its own, on this side's middleware."""
-    return subprocess.Popen(
-        [sys.executable, CHILD, 'program', __name__, name], env=environment or dict(os.environ), text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return scene_program(__name__, name, environment)
 
 
 def node_at_work():
