@@ -141,6 +141,13 @@ impl Enclave {
         is_enclave(&folder_of(keystore, name))
     }
 
+    /// The files of an enclave, there or not.
+    pub fn files(keystore: &Path, name: &str) -> [PathBuf; 6] {
+        let folder = folder_of(keystore, name);
+        [CERTIFICATE, KEY, IDENTITY_CA, PERMISSIONS_CA, GOVERNANCE, PERMISSIONS]
+            .map(|it| folder.join(it))
+    }
+
     /// Its name, such as `/talker`.
     pub fn name(&self) -> &str {
         &self.name

@@ -81,6 +81,7 @@ pub(crate) fn start(
     let parting = Backoff::new(PART_FIRST, PART_LAST);
     let buffer = vec![0; MESSAGE_BYTES_MAX];
     let ends = Arc::clone(&session);
+    let keys = session.security().map(|_| clock::monotonic_ns());
     let unheard = BTreeSet::new();
     let mut keeper = Keeper {
         session,
@@ -96,6 +97,7 @@ pub(crate) fn start(
         is_shut: false,
         network,
         settling: Settling::default(),
+        keys_due_ns: keys,
     };
     std::thread::Builder::new()
         .name("tsuji-control".to_owned())
@@ -382,6 +384,8 @@ struct Keeper {
     network: Option<Changes>,
     /// When what has changed of them is looked at.
     settling: Settling,
+    /// When the keystore is looked at, where this process is secured.
+    keys_due_ns: Option<u64>,
 }
 
 /// When a network that changes is looked at: an address comes in several steps, and often comes back.
@@ -490,6 +494,7 @@ impl Keeper {
                 self.tidy_due_ns,
                 watch_ns,
                 self.settling.due_ns,
+                self.keys_due_ns,
             ];
             let first_ns = dues.into_iter().flatten().min();
             let first_ns = if self.unheard.is_empty() { first_ns } else { Some(0) };
@@ -526,6 +531,9 @@ impl Keeper {
             self.listening.iter_mut().for_each(|it| it.on_time(clock::monotonic_ns()));
             let deeds = self.watching.on_time(clock::monotonic_ns());
             self.act(deeds);
+            if self.keys_due_ns.is_some_and(|due| due <= clock::monotonic_ns()) {
+                self.keys_due_ns = self.look_at_keys();
+            }
             if self.settling.is_over(clock::monotonic_ns()) {
                 self.follow_network();
             }
@@ -922,6 +930,7 @@ impl Keeper {
                 if graph_cache.lives_in(Gid(gid), peer) {
                     graph_cache.forget_endpoint(session, Gid(gid));
                 }
+                graph_cache.forget_ignored(Gid(gid), peer);
             }
             (Control::Offer { flow, epoch, transport, .. }, Some(peer)) => {
                 graph_cache.offered(session, peer, flow, epoch, &transport);

@@ -47,6 +47,8 @@ pub(crate) struct GraphCache {
     pub(crate) channels: Channels,
     nodes: HashMap<Gid, Known<NodeRecord>>,
     endpoints: HashMap<Gid, Known<EndpointRecord>>,
+    /// Those of others that their permissions do not allow.
+    ignored: HashMap<Gid, Known<EndpointRecord>>,
     topics: HashMap<String, Vec<Gid>>,
     publisher_cores: HashMap<Gid, Arc<PublisherCore>>,
     subscription_cores: HashMap<Gid, Arc<SubscriptionCore>>,
@@ -208,7 +210,7 @@ impl GraphCache {
         if self.endpoints.contains_key(&gid) {
             return;
         }
-        if ENDPOINTS_MAX <= self.endpoints.len() {
+        if ENDPOINTS_MAX <= self.endpoints.len() + self.ignored.len() {
             return self.too_many(peer, &format!("endpoints; at most {ENDPOINTS_MAX} are known"));
         }
         if let Err(error) = Qos::from(record.qos).validate() {
@@ -216,7 +218,10 @@ impl GraphCache {
             return;
         }
         if let Some(why) = self.obstacle_by_permissions(session, peer, &record) {
-            told::warn!(topic = %record.topic, why, "an endpoint of another process is ignored");
+            if self.ignored.insert(gid, Known { record, peer }).is_none() {
+                let topic = &self.ignored[&gid].record.topic;
+                told::warn!(%topic, why, "an endpoint of another process is ignored");
+            }
             return;
         }
         self.topics.entry(record.topic.clone()).or_default().push(gid);
@@ -224,6 +229,34 @@ impl GraphCache {
         session.graph_changed();
         if peer == session.id || self.is_reachable(peer) {
             self.match_endpoint(session, gid);
+        }
+    }
+
+    /// Another process has proved again who it is, maybe with other permissions: what they do not allow is forgotten, and
+    /// what was ignored until now is known.
+    pub(crate) fn hold_to_permissions(&mut self, session: &Session, peer: PeerId) {
+        let theirs = self.endpoints.iter().filter(|(_, known)| known.peer == peer);
+        let theirs: Vec<_> = theirs.map(|(gid, known)| (*gid, known.record.clone())).collect();
+        for (gid, record) in theirs {
+            if let Some(why) = self.obstacle_by_permissions(session, peer, &record) {
+                told::warn!(topic = %record.topic, why, "an endpoint of another process is ignored from now on");
+                self.forget_endpoint(session, gid);
+                self.ignored.insert(gid, Known { record, peer });
+            }
+        }
+        let ignored = self.ignored.iter().filter(|(_, known)| known.peer == peer);
+        let allowed = ignored
+            .filter(|(_, it)| self.obstacle_by_permissions(session, peer, &it.record).is_none());
+        for gid in allowed.map(|(gid, _)| *gid).collect::<Vec<_>>() {
+            let record = self.ignored.remove(&gid).map(|known| known.record);
+            record.into_iter().for_each(|record| self.know_endpoint(session, peer, record));
+        }
+    }
+
+    /// An endpoint of another process is gone that its permissions did not allow.
+    pub(crate) fn forget_ignored(&mut self, gid: Gid, peer: PeerId) {
+        if self.ignored.get(&gid).is_some_and(|known| known.peer == peer) {
+            self.ignored.remove(&gid);
         }
     }
 
@@ -297,6 +330,7 @@ impl GraphCache {
     /// A process is gone: so is all that lived in it.
     pub(crate) fn forget_peer(&mut self, session: &Session, peer: PeerId) {
         self.nodes.retain(|_, known| known.peer != peer);
+        self.ignored.retain(|_, known| known.peer != peer);
         session.graph_changed();
         let theirs = self.endpoints.iter().filter(|(_, known)| known.peer == peer);
         for gid in theirs.map(|(gid, _)| *gid).collect::<Vec<_>>() {

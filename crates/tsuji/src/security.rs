@@ -1,6 +1,9 @@
 //! What secures this process: its enclave of a keystore, by which others know who it is, and which says what it may do.
 
-use std::path::Path;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::SystemTime;
 
 use tsuji_platform::process;
@@ -15,8 +18,24 @@ use crate::{Error, ErrorKind, Result, Role};
 /// The enclave of a process that is secured.
 #[derive(Debug)]
 pub(crate) struct Security {
-    pub(crate) identity: Identity,
+    /// As it was read last, and was whole.
+    identity: RwLock<Arc<Identity>>,
+    /// What its files were like when they were read last.
+    read: Mutex<Stamps>,
+    keystore: PathBuf,
+    enclave: String,
     domain: u32,
+}
+
+/// What came of looking whether the keystore has changed.
+#[derive(Debug)]
+pub(crate) enum Renewal {
+    /// It is as it was.
+    Same,
+    /// From now on this counts.
+    Renewed,
+    /// It is not whole, and what was read before goes on counting.
+    Refused(String),
 }
 
 impl Security {
@@ -50,43 +69,69 @@ impl Security {
             return Ok(None);
         }
         let keystore = Path::new(asked.keystore.as_deref().unwrap_or_default());
-        let identity = Identity::read(keystore, enclave, SystemTime::now())
-            .map_err(|refused| Error::invalid(format!("ROS_SECURITY_ENABLE=true: {refused}")))?;
-        let bytes = identity.permissions_bytes();
-        if PERMISSIONS_BYTES_MAX < bytes {
-            return Err(Error::invalid(format!(
-                "ROS_SECURITY_ENABLE=true: the permissions of {enclave:?} are {bytes} bytes, which are told to every process; allowed: \
-                 {PERMISSIONS_BYTES_MAX}"
-            )));
-        }
+        // The program may go to another folder.
+        let keystore = std::path::absolute(keystore)
+            .map_err(|error| Error::invalid("ROS_SECURITY_KEYSTORE").because(error))?;
+        let stamps = Stamps::of(&keystore, enclave);
+        let identity = read(&keystore, enclave)
+            .map_err(|why| Error::invalid(format!("ROS_SECURITY_ENABLE=true: {why}")))?;
         if let Some(Answer { is_allowed: false, because }) = identity.enclave().may_join(domain) {
             return Err(denied(format!(
                 "the enclave {enclave:?} may not join domain {domain}: {because}"
             )));
         }
-        Ok(Some(Self { identity, domain }))
+        Ok(Some(Self {
+            enclave: identity.enclave().name().to_owned(),
+            identity: RwLock::new(Arc::new(identity)),
+            read: Mutex::new(stamps),
+            keystore,
+            domain,
+        }))
+    }
+
+    /// By which this process proves who it is, as the keystore was last.
+    pub(crate) fn identity(&self) -> Arc<Identity> {
+        Arc::clone(&self.identity.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Reads the enclave again, if its files are others than they were.
+    pub(crate) fn renew(&self) -> Renewal {
+        let stamps = Stamps::of(&self.keystore, &self.enclave);
+        let mut read_before = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        if *read_before == stamps {
+            return Renewal::Same;
+        }
+        *read_before = stamps;
+        match read(&self.keystore, &self.enclave) {
+            Ok(identity) => {
+                *self.identity.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(identity);
+                Renewal::Renewed
+            }
+            Err(why) => Renewal::Refused(why),
+        }
     }
 
     /// By which this process proves who it is.
     pub(crate) fn certificate(&self) -> CertificateReport {
-        let enclave = self.identity.enclave();
+        let identity = self.identity();
+        let enclave = identity.enclave();
         let first = enclave.expiries().first().map_or(SystemTime::UNIX_EPOCH, |(at, _)| *at);
         report_of(enclave.certificate(), first)
     }
 
     /// The enclave.
     pub(crate) fn enclave(&self) -> &str {
-        self.identity.enclave().name()
+        &self.enclave
     }
 
     pub(crate) fn domain(&self) -> u32 {
         self.domain
     }
 
-    /// A new claim of the process that is `id` in its domain.
-    pub(crate) fn claim(&self, id: PeerId) -> Result<Claim, String> {
+    /// A new claim by this identity of the process that is `id` in its domain.
+    pub(crate) fn claim(&self, identity: &Identity, id: PeerId) -> Result<Claim, String> {
         let pid_namespace = process::pid_namespace().map_err(|error| error.to_string())?;
-        self.identity.claim(End {
+        identity.claim(End {
             token: id.0,
             domain: self.domain,
             user: process::user_id(),
@@ -98,7 +143,7 @@ impl Security {
     /// Refuses an endpoint of this process that its permissions do not allow. `topic` is as the outside of a robot calls it.
     pub(crate) fn permit(&self, role: Role, is_publisher: bool, topic: &str) -> Result<()> {
         let (deed, topic) = asked_of_dds(role, is_publisher, topic);
-        let answer = self.identity.enclave().may(deed, self.domain, &topic);
+        let answer = self.identity().enclave().may(deed, self.domain, &topic);
         if answer.is_allowed {
             return Ok(());
         }
@@ -118,10 +163,37 @@ impl Security {
         topic: &str,
     ) -> Option<String> {
         let (deed, topic) = asked_of_dds(role, is_publisher, topic);
-        let answer = self.identity.peer_may(peer, deed, self.domain, &topic);
+        let answer = self.identity().peer_may(peer, deed, self.domain, &topic);
         let subject = peer.certificate().subject();
         (!answer.is_allowed)
             .then(|| format!("{subject} may not {deed} {topic}: {}", answer.because))
+    }
+}
+
+/// An enclave with its key, which can be told to others.
+fn read(keystore: &Path, enclave: &str) -> Result<Identity, String> {
+    let identity =
+        Identity::read(keystore, enclave, SystemTime::now()).map_err(|it| it.to_string())?;
+    let bytes = identity.permissions_bytes();
+    if PERMISSIONS_BYTES_MAX < bytes {
+        return Err(format!(
+            "the permissions of {enclave:?} are {bytes} bytes, which are told to every process; allowed: {PERMISSIONS_BYTES_MAX}"
+        ));
+    }
+    Ok(identity)
+}
+
+/// By which it is seen that files were written anew: where each lies, how long it is, and when it was changed.
+#[derive(Debug, PartialEq, Eq)]
+struct Stamps(Vec<Option<(u64, u64, i64, i64)>>);
+
+impl Stamps {
+    fn of(keystore: &Path, enclave: &str) -> Self {
+        let stamp = |path: PathBuf| {
+            let it = fs::metadata(path).ok()?;
+            Some((it.ino(), it.len(), it.mtime(), it.mtime_nsec()))
+        };
+        Self(Enclave::files(keystore, enclave).into_iter().map(stamp).collect())
     }
 }
 
@@ -151,3 +223,45 @@ fn asked_of_dds(role: Role, is_publisher: bool, topic: &str) -> (Deed, String) {
 
 /// How much of its permissions a process may send before it has proved anything.
 pub(crate) const PERMISSIONS_BYTES_MAX: usize = 512 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use tsuji_security::{Lifetime, Maker};
+
+    use super::*;
+
+    #[test]
+    fn what_is_not_whole_leaves_what_was_read_before() {
+        let folder = process::temporary_path("tsuji-renewal");
+        let now = SystemTime::now();
+        Maker::make(&folder, 7, now, || {}).unwrap();
+        let make = || {
+            let maker = Maker::open(&folder, now, || {}).unwrap();
+            maker.add_enclave("/a", None, 7, Lifetime::days(now, 9), now).unwrap();
+        };
+        make();
+        let keystore = Some(folder.display().to_string());
+        let asked = environment::Security { is_enforced: true, keystore, enclave: None };
+        let security = Security::open(&asked, "/a", 7, &mut Vec::new()).unwrap().unwrap();
+        assert!(matches!(security.renew(), Renewal::Same));
+        let [certificate, key, ..] = Enclave::files(&folder, "/a");
+        let first = security.identity();
+        fs::write(&key, "").unwrap();
+        let Renewal::Refused(why) = security.renew() else { panic!("it is taken") };
+        assert!(why.contains("key.pem"), "{why}");
+        assert!(matches!(security.renew(), Renewal::Same), "once");
+        assert!(Arc::ptr_eq(&first, &security.identity()));
+        for file in [certificate, key] {
+            fs::remove_file(file).unwrap();
+        }
+        assert!(matches!(security.renew(), Renewal::Refused(_)));
+        make();
+        assert!(matches!(security.renew(), Renewal::Renewed));
+        let der = |it: &Identity| it.enclave().certificate().der().to_vec();
+        assert_ne!(der(&first), der(&security.identity()));
+        // Of another domain it is refused from the beginning.
+        let error = Security::open(&asked, "/a", 8, &mut Vec::new()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::PermissionDenied);
+        fs::remove_dir_all(folder).unwrap();
+    }
+}

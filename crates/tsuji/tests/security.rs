@@ -93,6 +93,15 @@ fn obey() {
                 tell(&by.collect::<Vec<_>>().join(" "));
                 continue;
             }
+            "expiries" => {
+                let routes = context.routes(HANG).unwrap();
+                let of = |it: &tsuji::EndReport| {
+                    it.certificate.as_ref().map_or(0, |it| it.expires_wall_ns)
+                };
+                let ends = routes.first().map(|it| [of(&it.publisher), of(&it.subscription)]);
+                tell(&ends.map_or_else(String::new, |[one, two]| format!("{one} {two}")));
+                continue;
+            }
             "settle" => {
                 tell(&format!("{}", context.settle(HANG).unwrap()));
                 continue;
@@ -142,7 +151,7 @@ impl World {
         self.keystores.0.join(name)
     }
 
-    /// A keystore with a talker and a listener, whose certificates count for so many days from `since` on.
+    /// A keystore with a talker and a listener, whose certificates count for a hundred days from `since` on.
     fn keystore_since(&self, name: &str, since: SystemTime) -> PathBuf {
         let keystore = self.path(name);
         Maker::make(&keystore, DOMAIN, since, || {}).unwrap();
@@ -418,6 +427,74 @@ fn who_hands_on_what_others_say_is_refused_and_gets_nothing() {
     // The talker has connected to the listener by itself, whose socket is its own.
     talker.does("send 5");
     listener.does("take 5");
+}
+
+/// Makes keys and permissions of an enclave anew, as whoever renews them does.
+fn renew(world: &World, keystore: &Path, enclave: &str, access: &str) {
+    let path = world.path("renewed.xml");
+    fs::write(&path, access).unwrap();
+    let access = AccessPolicy::read(&path).unwrap();
+    for file in ["cert.pem", "key.pem"] {
+        fs::remove_file(keystore.join("enclaves").join(&enclave[1..]).join(file)).unwrap();
+    }
+    let maker = Maker::open(keystore, now(), || {}).unwrap();
+    let lifetime = Lifetime::days(now(), 50);
+    maker.add_enclave(enclave, access.access(enclave), DOMAIN, lifetime, now()).unwrap();
+}
+
+#[test]
+fn keys_are_renewed_while_processes_run_and_nothing_is_lost() {
+    let world = World::new();
+    let keystore = world.keystore("keys");
+    let (mut talker, _) = world.secured(&keystore, "/talker");
+    let (mut listener, _) = world.secured(&keystore, "/listener");
+    talker.does("publish chatter");
+    listener.does("subscribe chatter");
+    let expiry = |child: &mut Child| child.asked("expiries");
+    let before = expiry(&mut listener);
+    let mut sent = 0;
+    let mut send = |talker: &mut Child, listener: &mut Child| {
+        sent += 1;
+        talker.does(&format!("send {sent}"));
+        listener.does(&format!("take {sent}"));
+    };
+    send(&mut talker, &mut listener);
+    // Both at once, so that each begins a proof.
+    renew(&world, &keystore, "/talker", ACCESS);
+    renew(&world, &keystore, "/listener", ACCESS);
+    wait_until("both ends are renewed", || {
+        send(&mut talker, &mut listener);
+        let now = expiry(&mut listener);
+        now.split(' ').zip(before.split(' ')).all(|(now, before)| now != before)
+    });
+    send(&mut talker, &mut listener);
+    // One more topic, and one less.
+    renew(&world, &keystore, "/talker", &ACCESS.replace("<topic>chatter", "<topic>other"));
+    wait_until("the talker is told of it", || talker.asked("publish other") == "done");
+    wait_until("the listener forgets it", || listener.asked("matched") == "0");
+    assert!(talker.asked("publish chatter").starts_with("PermissionDenied "));
+}
+
+#[test]
+fn whoever_has_expired_is_not_met_any_more() {
+    let world = World::new();
+    let since = now() - Duration::from_secs(100 * 86_400 - 6);
+    let keystore = world.keystore_since("keys", since);
+    let (mut talker, _) = world.secured(&keystore, "/talker");
+    let (mut listener, _) = world.secured(&keystore, "/listener");
+    talker.does("publish chatter");
+    listener.does("subscribe chatter");
+    talker.does("send 1");
+    listener.does("take 1");
+    wait_until("they part", || talker.asked("matched") == "0");
+    let reason = talker.asked("unreachable");
+    assert!(reason.contains("expired"), "{reason}");
+    // Renewed late, they find each other again.
+    renew(&world, &keystore, "/talker", ACCESS);
+    renew(&world, &keystore, "/listener", ACCESS);
+    wait_until("they meet again", || talker.asked("matched") == "1");
+    talker.does("send 2");
+    listener.does("take 2");
 }
 
 /// Hands on all that was said, which has no descriptors. Answers whether the other end has hung up.

@@ -321,6 +321,12 @@ impl Channels {
         }
     }
 
+    /// The channels on which it is proved who is at the other end.
+    pub(crate) fn proved_keys(&self) -> Vec<u64> {
+        let proved = self.all.iter().filter(|(_, it)| it.proving.proved().is_some());
+        proved.map(|(key, _)| *key).collect()
+    }
+
     /// Whom a peer has proved to be, where this process is secured.
     pub(crate) fn proved(&self, peer: PeerId) -> Option<&Peer> {
         self.of(peer)?.proving.proved()
@@ -407,6 +413,11 @@ impl Channels {
     /// This peer is gone: who comes by its name next is another.
     pub(crate) fn forgive_remote(&mut self, peer: PeerId) {
         self.refused_remote.remove(&peer);
+    }
+
+    /// It is met after all, or may be.
+    pub(crate) fn forgive(&mut self, peer: PeerId) {
+        self.refused.remove(&peer);
     }
 
     /// There will be no talking to this peer.

@@ -171,6 +171,8 @@ pub(crate) struct ClaimRecord {
     pub(crate) user: u32,
     pub(crate) pid: u32,
     pub(crate) pid_namespace: u64,
+    /// Whether it was made because the other end has made one.
+    pub(crate) is_answer: bool,
     pub(crate) nonce: [u8; 32],
     pub(crate) certificate: Vec<u8>,
     /// How many bytes of permissions follow.
@@ -393,6 +395,7 @@ mod tests {
                 user: 3,
                 pid: 4,
                 pid_namespace: 5,
+                is_answer: true,
                 nonce: [6; 32],
                 certificate: vec![7],
                 permissions_bytes: 8,

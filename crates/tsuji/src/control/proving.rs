@@ -4,11 +4,12 @@
 //! answers with its proof and goes on with its hello. Before that nothing else is taken, and whoever begins otherwise is refused
 //! with the reason: so are a process that is not secured by one that is, and one that is by one that is not.
 
-use std::time::SystemTime;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
-use tsuji_platform::process;
 use tsuji_platform::socket::Credentials;
-use tsuji_security::{Claim, End, Peer, Side};
+use tsuji_platform::{clock, process};
+use tsuji_security::{Claim, End, Identity, Peer, Side};
 use tsuji_transport::PeerId;
 use tsuji_transport::deferred::told;
 
@@ -16,27 +17,45 @@ use super::protocol::{ClaimRecord, Control};
 use super::{Keeper, say_hello};
 use crate::graph::UnreachablePeer;
 use crate::graph_cache::GraphCache;
-use crate::security::{PERMISSIONS_BYTES_MAX, Security};
+use crate::pacing::after;
+use crate::security::{PERMISSIONS_BYTES_MAX, Renewal, Security};
 
 /// How far two processes have come in proving to each other who they are.
 #[derive(Debug, Default)]
 pub(crate) struct Proving {
-    own: Option<Claim>,
+    proved: Option<Proved>,
+    /// The proof that goes on now: the first, or one more since a keystore was renewed.
+    round: Round,
+    /// The keystore was renewed while it goes on.
+    wants_again: bool,
+}
+
+/// Who has proved to be at the other end.
+#[derive(Debug)]
+struct Proved {
+    token: PeerId,
+    peer: Peer,
+}
+
+#[derive(Debug, Default)]
+struct Round {
+    /// By which the own claim is made, and what it is.
+    own: Option<(Arc<Identity>, Claim)>,
     theirs: Option<Claim>,
     /// Bytes of the other's permissions that have not come yet.
     missing: usize,
     /// Whom the other claims to be, once what vouches for that is checked.
     checked: Option<Peer>,
-    is_proved: bool,
+    /// This process has begun.
+    is_own: bool,
 }
 
 /// What is known of the ends of a connection without the word of either.
 #[derive(Clone, Copy, Debug)]
 struct Ends {
-    side: Side,
     own: PeerId,
-    /// To whom this process has connected.
-    target: Option<PeerId>,
+    /// To whom this process has connected, or who has proved to be there before.
+    expected: Option<PeerId>,
     /// Who is at the other end, by the kernel.
     credentials: Option<Credentials>,
 }
@@ -44,101 +63,152 @@ struct Ends {
 impl Proving {
     /// Who has proved to be at the other end.
     pub(crate) fn proved(&self) -> Option<&Peer> {
-        self.checked.as_ref().filter(|_| self.is_proved)
+        self.proved.as_ref().map(|it| &it.peer)
     }
 
     /// The number of the process that has proved to be at the other end.
     pub(crate) fn token(&self) -> Option<PeerId> {
-        let theirs = self.theirs.as_ref().filter(|_| self.is_proved)?;
-        Some(PeerId(theirs.end.token))
+        self.proved.as_ref().map(|it| it.token)
     }
 
-    /// What is said first on a connection that this process has made.
+    /// What is said first by whoever begins: who has made a connection, or has another keystore than when it was proved.
+    /// Nothing while a proof goes on; it is then begun when that is over.
     pub(super) fn begin(
         &mut self,
         security: &Security,
         own: PeerId,
     ) -> Result<Vec<Control>, String> {
-        let claim = security.claim(own)?;
-        let words = words_of(&claim);
-        self.own = Some(claim);
-        Ok(words)
+        self.wants_again = self.round.goes_on();
+        if self.wants_again {
+            return Ok(Vec::new());
+        }
+        self.round.is_own = true;
+        self.round.claim(security, own)
     }
 
-    /// Takes a word of the other end. Answers what is to be said, or why there is nothing to say to each other.
+    /// Takes a word of the other end. Answers what is to be said and whether it is proved by now who that is, or why there is
+    /// nothing to say to each other.
     fn take(
         &mut self,
         security: &Security,
         ends: Ends,
         word: Control,
-    ) -> Result<Vec<Control>, String> {
+    ) -> Result<(Vec<Control>, bool), String> {
+        let round = &mut self.round;
         match word {
-            Control::Claim(record) if self.theirs.is_none() => {
-                let ClaimRecord { token, domain, user, pid, pid_namespace, .. } = *record;
-                let end = End { token, domain, user, pid, pid_namespace };
-                check_end(security, ends, end)?;
-                let missing = record.permissions_bytes as usize;
-                if missing == 0 || PERMISSIONS_BYTES_MAX < missing {
-                    return Err(format!(
-                        "its permissions are {missing} bytes; allowed: 1 to {PERMISSIONS_BYTES_MAX}"
-                    ));
+            Control::Claim(record) if round.theirs.is_none() => {
+                let have_both_begun = round.is_own && !record.is_answer;
+                if (record.is_answer && !round.is_own) || (have_both_begun && self.proved.is_none())
+                {
+                    return Err(OUT_OF_ORDER.to_owned());
                 }
-                self.missing = missing;
-                self.theirs = Some(Claim {
-                    end,
-                    nonce: record.nonce,
-                    certificate: record.certificate,
-                    permissions: Vec::new(),
-                });
-                Ok(Vec::new())
+                // The one of the lower number answers.
+                round.is_own &= !have_both_begun || PeerId(record.token) < ends.own;
+                round.hear(security, ends, *record)?;
+                Ok((Vec::new(), false))
             }
-            Control::ClaimPart(part) if !part.is_empty() && part.len() <= self.missing => {
-                let Some(theirs) = &mut self.theirs else { return Err(OUT_OF_ORDER.to_owned()) };
-                self.missing -= part.len();
+            Control::ClaimPart(part) if !part.is_empty() && part.len() <= round.missing => {
+                let Some(theirs) = &mut round.theirs else { return Err(OUT_OF_ORDER.to_owned()) };
+                round.missing -= part.len();
                 theirs.permissions.extend(part);
-                if 0 < self.missing {
-                    return Ok(Vec::new());
+                if 0 < round.missing {
+                    return Ok((Vec::new(), false));
                 }
-                self.checked = Some(security.identity.check(theirs, SystemTime::now())?);
-                if ends.side == Side::Connecting {
-                    return Ok(Vec::new());
+                let checked = security.identity().check(theirs, SystemTime::now())?;
+                let (before, now) = (self.proved.as_ref(), checked.certificate().subject());
+                if let Some(before) = before.map(|it| it.peer.certificate().subject())
+                    && before != now
+                {
+                    return Err(format!("it has proved to be {before}, and claims to be {now}"));
                 }
-                let mut words = self.begin(security, ends.own)?;
-                words.push(self.proof(security, ends)?);
-                Ok(words)
+                round.checked = Some(checked);
+                if round.is_own {
+                    return Ok((Vec::new(), false));
+                }
+                let mut words = match round.own {
+                    Some(_) => Vec::new(),
+                    None => round.claim(security, ends.own)?,
+                };
+                words.push(round.proof()?);
+                Ok((words, false))
             }
-            Control::Proof(proof) if !self.is_proved => {
-                let (Some(own), Some(theirs), Some(peer)) =
-                    (&self.own, &self.theirs, &self.checked)
+            Control::Proof(proof) => {
+                let (Some((_, own)), Some(theirs), Some(peer)) =
+                    (&round.own, &round.theirs, &round.checked)
                 else {
                     return Err(OUT_OF_ORDER.to_owned());
                 };
-                if !peer.has_proved(ends.side.other(), theirs, own, &proof) {
+                if !peer.has_proved(round.side().other(), theirs, own, &proof) {
                     let subject = peer.certificate().subject();
                     return Err(format!("it does not prove that it has the key of {subject}"));
                 }
-                self.is_proved = true;
-                match ends.side {
-                    Side::Connecting => Ok(vec![self.proof(security, ends)?]),
-                    Side::Accepting => Ok(Vec::new()),
+                let mut words = Vec::new();
+                if round.is_own {
+                    words.push(round.proof()?);
                 }
+                let (token, peer) = (PeerId(theirs.end.token), peer.clone());
+                self.proved = Some(Proved { token, peer });
+                self.round = Round::default();
+                if std::mem::take(&mut self.wants_again) {
+                    words.extend(self.begin(security, ends.own)?);
+                }
+                Ok((words, true))
             }
             _ => Err(OUT_OF_ORDER.to_owned()),
         }
     }
+}
 
-    fn proof(&self, security: &Security, ends: Ends) -> Result<Control, String> {
-        let (Some(own), Some(theirs)) = (&self.own, &self.theirs) else {
+impl Round {
+    /// Whoever begins a proof is on the side of who has made the connection.
+    fn side(&self) -> Side {
+        if self.is_own { Side::Connecting } else { Side::Accepting }
+    }
+
+    fn goes_on(&self) -> bool {
+        self.own.is_some() || self.theirs.is_some()
+    }
+
+    fn claim(&mut self, security: &Security, own: PeerId) -> Result<Vec<Control>, String> {
+        let identity = security.identity();
+        let claim = security.claim(&identity, own)?;
+        let words = words_of(&claim, !self.is_own);
+        self.own = Some((identity, claim));
+        Ok(words)
+    }
+
+    fn hear(&mut self, security: &Security, ends: Ends, record: ClaimRecord) -> Result<(), String> {
+        let ClaimRecord { token, domain, user, pid, pid_namespace, .. } = record;
+        let end = End { token, domain, user, pid, pid_namespace };
+        check_end(security, ends, end)?;
+        let missing = record.permissions_bytes as usize;
+        if missing == 0 || PERMISSIONS_BYTES_MAX < missing {
+            return Err(format!(
+                "its permissions are {missing} bytes; allowed: 1 to {PERMISSIONS_BYTES_MAX}"
+            ));
+        }
+        self.missing = missing;
+        self.theirs = Some(Claim {
+            end,
+            nonce: record.nonce,
+            certificate: record.certificate,
+            permissions: Vec::new(),
+        });
+        Ok(())
+    }
+
+    fn proof(&self) -> Result<Control, String> {
+        let (Some((identity, own)), Some(theirs)) = (&self.own, &self.theirs) else {
             return Err(OUT_OF_ORDER.to_owned());
         };
-        security.identity.prove(ends.side, own, theirs).map(Control::Proof)
+        identity.prove(self.side(), own, theirs).map(Control::Proof)
     }
 }
 
 /// Holds what a process says of itself against what the kernel says of it.
 fn check_end(security: &Security, ends: Ends, claimed: End) -> Result<(), String> {
     let token = PeerId(claimed.token);
-    if token == ends.own || ends.target.is_some_and(|target| target != token) {
+    if token == ends.own || ends.expected.is_some_and(|expected| expected != token) {
         return Err("it claims to be another process than the one whose socket this is".to_owned());
     }
     if claimed.domain != security.domain() {
@@ -167,7 +237,7 @@ fn check_end(security: &Security, ends: Ends, claimed: End) -> Result<(), String
 }
 
 /// A claim, as it is said.
-fn words_of(claim: &Claim) -> Vec<Control> {
+fn words_of(claim: &Claim, is_answer: bool) -> Vec<Control> {
     let Claim { end, nonce, certificate, permissions } = claim;
     let record = ClaimRecord {
         token: end.token,
@@ -175,6 +245,7 @@ fn words_of(claim: &Claim) -> Vec<Control> {
         user: end.user,
         pid: end.pid,
         pid_namespace: end.pid_namespace,
+        is_answer,
         nonce: *nonce,
         certificate: certificate.clone(),
         permissions_bytes: permissions.len() as u32,
@@ -209,27 +280,78 @@ impl Keeper {
             return Some(control);
         };
         let channel = graph_cache.channels.get(key)?;
-        if channel.proving.is_proved && !of_proof {
-            return Some(control);
-        }
+        let was_proved = channel.proving.proved.is_some();
         if !of_proof {
-            self.refuse(graph_cache, key, ONE_IN_CLEAR);
-            return None;
+            if !was_proved {
+                self.refuse(graph_cache, key, ONE_IN_CLEAR);
+            }
+            return Some(control).filter(|_| was_proved);
         }
-        let side = if channel.target.is_some() { Side::Connecting } else { Side::Accepting };
         let (target, credentials) = (channel.target, channel.credentials());
-        let ends = Ends { side, own: self.session.id, target, credentials };
+        let expected = channel.proving.token().or(target);
+        let ends = Ends { own: self.session.id, expected, credentials };
         match channel.proving.take(security, ends, control) {
-            Ok(words) => {
-                let is_proved = channel.proving.is_proved;
+            Ok((words, is_proved)) => {
+                let peer = channel.proving.token().filter(|_| is_proved);
                 words.iter().for_each(|it| graph_cache.channels.send_by(key, it));
-                if is_proved && let Some(target) = target {
-                    say_hello(&self.session, graph_cache, key, target);
+                let Some(peer) = peer else { return None };
+                graph_cache.channels.forgive(peer);
+                match target {
+                    _ if was_proved => graph_cache.hold_to_permissions(&self.session, peer),
+                    Some(target) => say_hello(&self.session, graph_cache, key, target),
+                    None => {}
                 }
             }
             Err(reason) => self.refuse(graph_cache, key, &reason),
         }
         None
+    }
+
+    /// Looks whether the keystore was renewed, and whether whoever is met still counts. Answers when that is looked at again.
+    pub(super) fn look_at_keys(&self) -> Option<u64> {
+        let security = self.session.security()?;
+        let mut graph_cache = self.session.graph_cache();
+        match security.renew() {
+            Renewal::Same => {}
+            Renewal::Renewed => {
+                told::info!(enclave = security.enclave(), "the keystore was renewed");
+                // Whoever was refused may not be by these.
+                let again = graph_cache.channels.retain_refused(|_| false);
+                if !again.is_empty() {
+                    graph_cache.channels.look_again();
+                }
+                for key in graph_cache.channels.proved_keys() {
+                    self.prove_again(&mut graph_cache, security, key);
+                }
+            }
+            Renewal::Refused(why) => {
+                told::warn!(
+                    why,
+                    "the keystore has changed and is not whole; as it was before it goes on counting"
+                );
+            }
+        }
+        let now = SystemTime::now();
+        for key in graph_cache.channels.proved_keys() {
+            let proved = graph_cache.channels.get(key).and_then(|it| it.proving.proved());
+            let expired = proved.filter(|it| it.expiry() < now);
+            if let Some(subject) = expired.map(|it| it.certificate().subject().to_owned()) {
+                let reason =
+                    format!("the certificate or the permissions of {subject} have expired");
+                self.refuse(&mut graph_cache, key, &reason);
+            }
+        }
+        drop(graph_cache);
+        self.session.tell();
+        Some(after(clock::monotonic_ns(), KEYS))
+    }
+
+    fn prove_again(&self, graph_cache: &mut GraphCache, security: &Security, key: u64) {
+        let Some(channel) = graph_cache.channels.get(key) else { return };
+        match channel.proving.begin(security, self.session.id) {
+            Ok(words) => words.iter().for_each(|it| graph_cache.channels.send_by(key, it)),
+            Err(error) => told::warn!(error, "the renewed key is not proved"),
+        }
     }
 
     /// Has nothing to do with whoever is at the other end, and says so to it and to whoever asks.
@@ -259,6 +381,9 @@ impl Keeper {
         self.drop_channel(graph_cache, key);
     }
 }
+
+/// How often is looked whether the keystore was renewed, and who has expired.
+const KEYS: Duration = Duration::from_secs(10);
 
 /// So much of its permissions goes in one message.
 const PART_BYTES: usize = 32 * 1024;
