@@ -4,7 +4,7 @@ import { NONE, bytes, clock, many } from './format.js';
 import { Badge } from './transport.js';
 
 // States of transports that take nothing, of which their names are enough.
-const IDLE = ['built_in', 'not_started', 'not_installed'];
+const IDLE = ['built_in', 'not_started', 'not_installed', 'left_out'];
 
 const titleOf = ({ program, pid }) => `${program} ${pid}`;
 const wordOf = (state) => state.replaceAll('_', ' ');

@@ -261,6 +261,11 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::R
         tsuji_bridge::Protocol::WebSocket => format!("ws://{}", it.address),
         other => format!("{}://{}", other.word(), it.address),
     };
+    if session.context.is_secured() && args.token.is_none() && args.users.is_none() {
+        output::warning(
+            "web clients prove nothing by the keystore, and may do all that this enclave may; allowed: --token, --users",
+        );
+    }
     if args.json {
         let bound = bridge.bound().iter().map(|it| {
             json!({ "protocol": it.protocol.word(), "address": it.address.ip().to_string(), "port": it.address.port() })

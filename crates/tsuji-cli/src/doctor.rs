@@ -233,7 +233,8 @@ fn transports(reports: &[TransportReport], engine: RtpsEngine) -> Vec<Finding> {
 
 fn transport(report: &TransportReport) -> Finding {
     if let Some(trouble) = &report.trouble {
-        let state = if report.is_installed { State::Broken } else { State::Note };
+        let is_missed = report.is_installed && !report.is_left_out;
+        let state = if is_missed { State::Broken } else { State::Note };
         let finding = Finding::new("transports", &report.name, state, trouble);
         let install = || format!("install the package tsuji-transport-{}", report.name);
         return if report.is_installed { finding } else { finding.mend(install()) };

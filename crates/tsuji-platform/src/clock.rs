@@ -9,6 +9,11 @@ pub fn monotonic_ns() -> u64 {
     u64::try_from(nanos(now)).unwrap_or(0)
 }
 
+/// Nanoseconds since the system began, also of the time that it slept.
+pub fn boot_ns() -> u64 {
+    u64::try_from(nanos(clock_gettime(ClockId::Boottime))).unwrap_or(0)
+}
+
 /// Nanoseconds since the Unix epoch.
 pub fn wall_ns() -> i64 {
     nanos(clock_gettime(ClockId::Realtime))

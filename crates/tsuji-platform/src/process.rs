@@ -112,6 +112,17 @@ pub fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
+/// When a process began, in nanoseconds since the system did, by steps of the kernel's (10 ms) and never later than it did.
+pub fn began_ns(id: u32) -> io::Result<u64> {
+    let odd = || io::Error::other("what /proc says of the process is not understood");
+    let stat = fs::read_to_string(format!("/proc/{id}/stat"))?;
+    // The name before may have anything in it.
+    let (_, rest) = stat.rsplit_once(')').ok_or_else(odd)?;
+    let ticks: u64 =
+        rest.split_whitespace().nth(19).and_then(|it| it.parse().ok()).ok_or_else(odd)?;
+    Ok(ticks.saturating_mul(1_000_000_000 / rustix::param::clock_ticks_per_second().max(1)))
+}
+
 /// The number of the namespace in which this process has its [id](id), the same for all processes in it.
 pub fn pid_namespace() -> io::Result<u64> {
     Ok(fs::metadata("/proc/self/ns/pid")?.ino())
@@ -135,6 +146,19 @@ fn status_kib(field: &str) -> io::Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock;
+
+    #[test]
+    fn a_process_began_before_now_and_after_the_system_did() {
+        let began_ns = began_ns(id()).unwrap();
+        assert!(0 < began_ns && began_ns < clock::boot_ns(), "{began_ns}");
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let its_ns = super::began_ns(child.id()).unwrap();
+        assert!(began_ns <= its_ns && its_ns <= clock::boot_ns(), "{began_ns} {its_ns}");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(super::began_ns(child.id()).is_err());
+    }
 
     #[test]
     fn what_is_there_is_passed_over() {

@@ -11,7 +11,10 @@ use x509_parser::pem::parse_x509_pem;
 
 use crate::certificate::{Certificate, is_within};
 use crate::key::Key;
-use crate::{Answer, Deed, Governance, Grant, Identity, Permissions, Protection, signed};
+use crate::{
+    Answer, Deed, Governance, Grant, Identity, PERMISSIONS_BYTES_MAX, Permissions, Protection,
+    signed,
+};
 
 /// Why an enclave is not what it should be.
 #[derive(Clone, PartialEq, Eq)]
@@ -117,6 +120,10 @@ impl Enclave {
         }
         let governance = read_governance(&folder.join(GOVERNANCE), &permissions_ca)?;
         let (permissions, signed) = read_permissions(&folder.join(PERMISSIONS), &permissions_ca)?;
+        if PERMISSIONS_BYTES_MAX < signed.len() {
+            let why = format!("is longer than {PERMISSIONS_BYTES_MAX} bytes");
+            return Err(refused(PERMISSIONS)(why));
+        }
         let subject = own.subject();
         let grant = permissions.grant(&own).cloned();
         let grant =
@@ -136,9 +143,19 @@ impl Enclave {
         Ok(Identity::new(enclave, key, [identity_ca, permissions_ca], signed))
     }
 
-    /// Whether a keystore has an enclave, whole or not.
+    /// Whether a keystore has an enclave, whole or not: its folder is there, or it cannot be seen whether it is. The folder of `/` is
+    /// that of all enclaves too, so of that one a file must be there.
     pub fn is_in(keystore: &Path, name: &str) -> bool {
-        is_enclave(&folder_of(keystore, name))
+        let is_there = |path: &Path| match fs::symlink_metadata(path) {
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+            Ok(_) => true,
+        };
+        let folder = folder_of(keystore, name);
+        if folder != keystore.join(ENCLAVES) {
+            return is_there(&folder);
+        }
+        let own = [CERTIFICATE, KEY, IDENTITY_CA, PERMISSIONS_CA, PERMISSIONS];
+        own.iter().any(|it| is_there(&folder.join(it)))
     }
 
     /// The files of an enclave, there or not.
@@ -209,7 +226,7 @@ fn is_enclave(folder: &Path) -> bool {
 }
 
 fn folder_of(keystore: &Path, name: &str) -> PathBuf {
-    let (folder, parts) = (keystore.join(ENCLAVES), name.strip_prefix('/').unwrap_or(name));
+    let (folder, parts) = (keystore.join(ENCLAVES), name.trim_start_matches('/'));
     if parts.is_empty() { folder } else { folder.join(parts) }
 }
 

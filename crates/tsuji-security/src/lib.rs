@@ -33,7 +33,7 @@ mod permissions;
 pub use permissions::{Answer, Deed, Grant, Permissions};
 
 mod proof;
-pub use proof::{Claim, End, Identity, Peer, Side};
+pub use proof::{Claim, End, Identity, PERMISSIONS_BYTES_MAX, Peer, Side};
 
 mod reader;
 mod signed;

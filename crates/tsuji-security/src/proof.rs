@@ -6,6 +6,7 @@
 //! claimed there.
 
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use ring::rand::{SecureRandom, SystemRandom};
@@ -22,6 +23,8 @@ pub struct Identity {
     identity_ca: Certificate,
     permissions_ca: Certificate,
     permissions: Vec<u8>,
+    /// Whose permissions were found good lately, by their digest and that of the certificate: most processes of a robot share a few.
+    checked: Mutex<Vec<([Vec<u8>; 2], Peer)>>,
 }
 
 /// What one end of a connection says of itself.
@@ -44,8 +47,6 @@ pub struct End {
     pub token: [u8; 16],
     /// The domain.
     pub domain: u32,
-    /// Its user, as the kernel knows it.
-    pub user: u32,
     /// Its process number, as the kernel knows it.
     pub pid: u32,
     /// In which namespace that is its number.
@@ -75,8 +76,15 @@ impl Side {
 /// Whom a claim is of, once its certificate and its permissions are checked.
 #[derive(Clone, Debug)]
 pub struct Peer {
+    known: Arc<Known>,
+}
+
+#[derive(Debug)]
+struct Known {
     certificate: Certificate,
     grant: Grant,
+    /// Until when the authorities count too.
+    expiry: SystemTime,
 }
 
 impl Identity {
@@ -95,7 +103,8 @@ impl Identity {
         [identity_ca, permissions_ca]: [Certificate; 2],
         permissions: Vec<u8>,
     ) -> Self {
-        Self { enclave, key, identity_ca, permissions_ca, permissions }
+        let checked = Mutex::default();
+        Self { enclave, key, identity_ca, permissions_ca, permissions, checked }
     }
 
     pub(crate) fn into_enclave(self) -> Enclave {
@@ -105,11 +114,6 @@ impl Identity {
     /// Who it is, and what it may do.
     pub fn enclave(&self) -> &Enclave {
         &self.enclave
-    }
-
-    /// How long the file of its permissions is, which is in every claim.
-    pub fn permissions_bytes(&self) -> usize {
-        self.permissions.len()
     }
 
     /// A new claim for a connection whose own end this is.
@@ -129,12 +133,12 @@ impl Identity {
         })
     }
 
-    /// Whom a claim is of at the time `now`. That it is also whoever has made the claim only a [proof](Self::prove) shows.
+    /// Whom the certificate of a claim is for at the time `now`, whatever its permissions are.
     ///
     /// # Errors
     ///
-    /// Why the certificate or the permissions do not count.
-    pub fn check(&self, claim: &Claim, now: SystemTime) -> Result<Peer, String> {
+    /// Why it does not count.
+    pub fn check_certificate(&self, claim: &Claim, now: SystemTime) -> Result<Certificate, String> {
         let certificate = Certificate::from_der(claim.certificate.clone())
             .map_err(|why| format!("its certificate {why}"))?;
         let subject = certificate.subject();
@@ -147,19 +151,56 @@ impl Identity {
         of_authority(&self.permissions_ca)?;
         certificate.is_issued_by(&self.identity_ca).map_err(of_certificate)?;
         certificate.is_valid_at(now).map_err(of_certificate)?;
+        Ok(certificate)
+    }
+
+    /// Whom a claim is of at the time `now`. That it is also whoever has made the claim only a [proof](Self::prove) shows.
+    ///
+    /// # Errors
+    ///
+    /// Why the certificate or the permissions do not count.
+    pub fn check(&self, claim: &Claim, now: SystemTime) -> Result<Peer, String> {
+        let digests = [&claim.certificate, &claim.permissions].map(|it| Digest::Sha256.of(it));
+        let lately = || self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = lately().iter().find(|(it, _)| *it == digests).map(|(_, peer)| peer.clone());
+        let peer = match found {
+            Some(peer) if now <= peer.expiry() => peer,
+            _ => {
+                let certificate = self.check_certificate(claim, now)?;
+                let peer = self.check_permissions(claim, certificate)?;
+                let mut lately = lately();
+                lately.truncate(CHECKED_MAX - 1);
+                lately.insert(0, (digests, peer.clone()));
+                peer
+            }
+        };
+        let (grant, subject) = (&peer.known.grant, peer.certificate().subject());
+        is_within(grant.validity(), now).map_err(|why| format!("the grant for {subject} {why}"))?;
+        let domain = claim.end.domain;
+        let joins = self.enclave.governance().may_join(grant, domain);
+        if let Some(Answer { is_allowed: false, because }) = joins {
+            return Err(format!("{subject} may not join domain {domain}: {because}"));
+        }
+        Ok(peer)
+    }
+
+    /// Reads the permissions of a claim.
+    fn check_permissions(&self, claim: &Claim, certificate: Certificate) -> Result<Peer, String> {
+        let subject = certificate.subject();
         let document = signed::verified(&claim.permissions, &self.permissions_ca)
             .map_err(|why| format!("the permissions of {subject}: what it sent {why}"))?;
         let permissions = Permissions::parse(&format!("permissions of {subject}"), &document)
             .map_err(|errors| errors.to_string())?;
         let grant = permissions.grant(&certificate).cloned();
         let grant = grant.ok_or_else(|| format!("its permissions have no grant for {subject}"))?;
-        is_within(grant.validity(), now).map_err(|why| format!("the grant for {subject} {why}"))?;
-        let domain = claim.end.domain;
-        let joins = self.enclave.governance().may_join(&grant, domain);
-        if let Some(Answer { is_allowed: false, because }) = joins {
-            return Err(format!("{subject} may not join domain {domain}: {because}"));
-        }
-        Ok(Peer { certificate, grant })
+        let ends = [
+            certificate.validity().1,
+            grant.validity().1,
+            self.identity_ca.validity().1,
+            self.permissions_ca.validity().1,
+        ];
+        let expiry = ends.into_iter().min().unwrap_or(SystemTime::UNIX_EPOCH);
+        Ok(Peer { known: Arc::new(Known { certificate, grant, expiry }) })
     }
 
     /// The signature that proves the claim `own`, made on this side of a connection, to whoever has made the claim `theirs`.
@@ -174,24 +215,24 @@ impl Identity {
 
     /// Whether a peer may do this with a topic as DDS names it, by the governance of this keystore and by the peer's own grant.
     pub fn peer_may(&self, peer: &Peer, deed: Deed, domain: u32, topic: &str) -> Answer {
-        self.enclave.governance().may(&peer.grant, deed, domain, topic)
+        self.enclave.governance().may(&peer.known.grant, deed, domain, topic)
     }
 }
 
 impl Peer {
     /// Its certificate.
     pub fn certificate(&self) -> &Certificate {
-        &self.certificate
+        &self.known.certificate
     }
 
-    /// Until when its certificate and its permissions count.
+    /// Until when its certificate, its permissions and the authorities of both count.
     pub fn expiry(&self) -> SystemTime {
-        self.certificate.validity().1.min(self.grant.validity().1)
+        self.known.expiry
     }
 
     /// Whether it has proved the claim `theirs` on its side of a connection, to whoever has made the claim `own`.
     pub fn has_proved(&self, side: Side, theirs: &Claim, own: &Claim, proof: &[u8]) -> bool {
-        self.certificate.has_signed(&statement(side, theirs, own), Digest::Sha256, proof)
+        self.certificate().has_signed(&statement(side, theirs, own), Digest::Sha256, proof)
             == Some(true)
     }
 }
@@ -208,9 +249,9 @@ fn statement(side: Side, own: &Claim, theirs: &Claim) -> Vec<u8> {
         Side::Accepting => 2,
     });
     for Claim { end, nonce, certificate, permissions } in [connecting, accepting] {
-        let End { token, domain, user, pid, pid_namespace } = end;
+        let End { token, domain, pid, pid_namespace } = end;
         statement.extend(token);
-        statement.extend([domain, user, pid].iter().flat_map(|it| it.to_be_bytes()));
+        statement.extend([domain, pid].iter().flat_map(|it| it.to_be_bytes()));
         statement.extend(pid_namespace.to_be_bytes());
         statement.extend(nonce);
         // Of a fixed length, as all the rest.
@@ -222,3 +263,9 @@ fn statement(side: Side, own: &Claim, theirs: &Claim) -> Vec<u8> {
 
 /// No signature that is made for something else begins with it.
 const PURPOSE: &[u8] = b"tsuji: who is at this end of a control channel, 1\n";
+
+/// So many claims are remembered.
+const CHECKED_MAX: usize = 64;
+
+/// The longest permissions of an enclave, as a file with their signature: whoever is met is told of them whole.
+pub const PERMISSIONS_BYTES_MAX: usize = 512 * 1024;

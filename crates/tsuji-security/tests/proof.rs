@@ -14,8 +14,8 @@ use tsuji_security::{Claim, Deed, End, Identity, Lifetime, Maker, Peer, Side};
 const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data");
 const TALKER: &str = "/talker_listener/talker";
 const LISTENER: &str = "/talker_listener/listener";
-const CONNECTING: End = End { token: [1; 16], domain: 0, user: 1000, pid: 11, pid_namespace: 7 };
-const ACCEPTING: End = End { token: [2; 16], domain: 0, user: 1000, pid: 12, pid_namespace: 7 };
+const CONNECTING: End = End { token: [1; 16], domain: 0, pid: 11, pid_namespace: 7 };
+const ACCEPTING: End = End { token: [2; 16], domain: 0, pid: 12, pid_namespace: 7 };
 
 fn at(year: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs((year - 1970) * 31_556_952)
@@ -125,7 +125,6 @@ fn a_proof_is_of_one_connection_one_side_and_one_end() {
     // Somebody else hands it on, who is another process or stands elsewhere.
     for spoilt in [
         End { pid: 99, ..CONNECTING },
-        End { user: 0, ..CONNECTING },
         End { token: [9; 16], ..CONNECTING },
         End { pid_namespace: 8, ..CONNECTING },
         End { domain: 1, ..CONNECTING },

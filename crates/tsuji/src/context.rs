@@ -96,8 +96,11 @@ impl Context {
     pub fn with_args(&self, arguments: impl IntoIterator<Item = String>) -> Result<Self> {
         let arguments: Vec<String> = arguments.into_iter().collect();
         let Arguments { remap_rules, parameters, own, log, enclave } = split_arguments(&arguments)?;
-        let overriding = self.session().network().security().and_then(|it| it.enclave.clone());
-        let enclave = overriding.or(enclave).unwrap_or_else(|| self.enclave().to_owned());
+        // Where the environment says it, nobody else does.
+        let is_overridden =
+            self.session().network().security().is_some_and(|it| it.enclave.is_some());
+        let enclave = enclave.filter(|_| !is_overridden);
+        let enclave = enclave.unwrap_or_else(|| self.enclave().to_owned());
         if self.session().security().is_some_and(|it| it.enclave() != enclave) {
             return Err(Error::invalid(format!(
                 "enclave {enclave:?}: this process is secured as {:?}; allowed: that one, or an isolated context",
@@ -524,6 +527,7 @@ impl Context {
             TransportReport {
                 name: transport.id().to_string(),
                 is_installed: true,
+                is_left_out: false,
                 scopes: scopes
                     .filter(|scope| capability.scopes.contains(**scope))
                     .map(|scope| scope.to_string())
@@ -545,7 +549,8 @@ impl Context {
         });
         let fails = self.core.session.failed().iter().map(|it| TransportReport {
             name: it.transport.to_string(),
-            is_installed: !it.is_optional,
+            is_installed: !it.is_optional || it.is_left_out,
+            is_left_out: it.is_left_out,
             scopes: Vec::new(),
             peers: Vec::new(),
             reliable: false,
@@ -881,8 +886,10 @@ impl ContextBuilder {
             }
             None => None,
         };
-        if security.is_some() {
-            network = network.secured(&mut lines);
+        let mut enclave = enclave;
+        if let Some(security) = &security {
+            security.enclave().clone_into(&mut enclave);
+            network = network.secured(&enclave, &mut lines);
         }
         let folder = folder.join(format!("domain-{domain}"));
         let place = Place { domain, folder };

@@ -915,7 +915,7 @@ impl Keeper {
                 graph_cache.note_unreachable_peer(UnreachablePeer { path, reason });
                 self.drop_channel(graph_cache, key);
             }
-            (Control::Met(answers), Some(peer)) => self.prove(graph_cache, key, peer, &answers),
+            (Control::Met(answers), Some(peer)) => self.confirm(graph_cache, key, peer, &answers),
             (Control::Settled, Some(_)) => {
                 if let Some(channel) = graph_cache.channels.get(key) {
                     channel.is_settled = true;
@@ -988,7 +988,10 @@ impl Keeper {
                 }
             }
             (Control::Pin { question, topic, transport, stamp }, Some(peer)) => {
-                let outcome = match graph_cache.channels.may_set_routes(key) {
+                let may = graph_cache.channels.may_set_routes(key).and_then(|()| {
+                    graph_cache.may_touch(session, peer, &topic).map_or(Ok(()), Err)
+                });
+                let outcome = match may {
                     Ok(()) => graph_cache.pin(session, &topic, transport.as_deref(), stamp),
                     Err(reason) => Err(reason),
                 };
@@ -1045,8 +1048,14 @@ impl Keeper {
             self.drop_channel(graph_cache, old);
         }
         if !is_ours && let Some(ours) = graph_cache.channels.ours_to(peer) {
-            // Both connected at once. Both keep the connection that the lower number made.
-            let loser = if session.id < peer { key } else { ours };
+            // Both connected at once. Both keep the connection that the lower number made, unless it is not proved by now: what
+            // stands at its path may be somebody else.
+            let is_proved = |graph_cache: &mut GraphCache, key| {
+                session.security().is_none()
+                    || graph_cache.channels.get(key).is_some_and(|it| it.proving.token().is_some())
+            };
+            let keeps_ours = session.id < peer && is_proved(graph_cache, ours);
+            let loser = if keeps_ours { key } else { ours };
             graph_cache.channels.remove(loser);
             if loser == key {
                 return;
@@ -1086,23 +1095,23 @@ impl Keeper {
     }
 
     /// A process has answered this one's handshakes.
-    fn prove(
+    fn confirm(
         &self,
         graph_cache: &mut GraphCache,
         key: u64,
         peer: PeerId,
         answers: &[(String, Result<Vec<u8>, String>)],
     ) {
-        let mut proofs = Vec::new();
+        let mut reach = Vec::new();
         for (name, answer) in answers {
             let Some(transport) = self.session.transport(name) else { continue };
             let obstacle = match answer {
                 Ok(answer) => transport.confirm(peer, answer).err().map(|it| it.to_string()),
                 Err(reason) => Some(reason.clone()),
             };
-            proofs.push((TransportId::new(name), obstacle));
+            reach.push((TransportId::new(name), obstacle));
         }
-        graph_cache.channels.prove(key, proofs);
+        graph_cache.channels.note_reach(key, reach);
         if !graph_cache.channels.is_remote(key) {
             graph_cache.treat_on_wires(&self.session, peer, Treatment::PassOver);
         }

@@ -71,6 +71,8 @@ pub enum EngineState {
     ShutDown,
     /// The transport need not be there, and is not.
     NotInstalled,
+    /// This process does without it, since the process is secured and the transport is not.
+    LeftOut,
     /// The transport does not work.
     Failed,
 }
@@ -91,6 +93,7 @@ impl fmt::Display for EngineState {
             Self::ListenedTo => "listened to",
             Self::ShutDown => "shut down",
             Self::NotInstalled => "not installed",
+            Self::LeftOut => "left out",
             Self::Failed => "does not work",
         })
     }

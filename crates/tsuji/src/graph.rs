@@ -152,6 +152,8 @@ pub struct TransportReport {
     pub name: String,
     /// False for a transport that need not be there and is not.
     pub is_installed: bool,
+    /// True for a transport that this process does without, since the process is secured and the transport is not.
+    pub is_left_out: bool,
     /// Distances that it covers, of intra, local and remote.
     pub scopes: Vec<String>,
     /// Peers that it can talk to, of tsuji, cyclone, fast, zenoh and other; to foreign nodes where interop

@@ -175,7 +175,14 @@ impl GraphCache {
         self.foreign.graph_changed(session);
     }
 
-    pub(crate) fn know_node(&mut self, session: &Session, peer: PeerId, record: NodeRecord) {
+    pub(crate) fn know_node(&mut self, session: &Session, peer: PeerId, mut record: NodeRecord) {
+        if let Some(proved) = self.channels.proved(peer) {
+            // By its own word it could be of any other.
+            let subject = proved.certificate().subject();
+            if subject.strip_prefix("CN=") != Some(&record.enclave) {
+                subject.clone_into(&mut record.enclave);
+            }
+        }
         let known = self.nodes.get(&Gid(record.gid)).map(|it| it.peer);
         if known.is_none() && NODES_MAX <= self.nodes.len() {
             return self.too_many(peer, &format!("nodes; at most {NODES_MAX} are known"));
@@ -217,7 +224,7 @@ impl GraphCache {
             told::warn!(topic = %record.topic, %error, "an endpoint of another process is ignored");
             return;
         }
-        if let Some(why) = self.obstacle_by_permissions(session, peer, &record) {
+        if let Some(why) = self.denied_by_permissions(session, peer, &record) {
             if self.ignored.insert(gid, Known { record, peer }).is_none() {
                 let topic = &self.ignored[&gid].record.topic;
                 told::warn!(%topic, why, "an endpoint of another process is ignored");
@@ -238,7 +245,7 @@ impl GraphCache {
         let theirs = self.endpoints.iter().filter(|(_, known)| known.peer == peer);
         let theirs: Vec<_> = theirs.map(|(gid, known)| (*gid, known.record.clone())).collect();
         for (gid, record) in theirs {
-            if let Some(why) = self.obstacle_by_permissions(session, peer, &record) {
+            if let Some(why) = self.denied_by_permissions(session, peer, &record) {
                 told::warn!(topic = %record.topic, why, "an endpoint of another process is ignored from now on");
                 self.forget_endpoint(session, gid);
                 self.ignored.insert(gid, Known { record, peer });
@@ -246,11 +253,24 @@ impl GraphCache {
         }
         let ignored = self.ignored.iter().filter(|(_, known)| known.peer == peer);
         let allowed = ignored
-            .filter(|(_, it)| self.obstacle_by_permissions(session, peer, &it.record).is_none());
+            .filter(|(_, it)| self.denied_by_permissions(session, peer, &it.record).is_none());
         for gid in allowed.map(|(gid, _)| *gid).collect::<Vec<_>>() {
             let record = self.ignored.remove(&gid).map(|known| known.record);
             record.into_iter().for_each(|record| self.know_endpoint(session, peer, record));
         }
+    }
+
+    /// Why another process may not say what carries a topic, where this one is secured: it may neither publish nor subscribe.
+    pub(crate) fn may_touch(&self, session: &Session, peer: PeerId, topic: &str) -> Option<String> {
+        let security = session.security()?;
+        let Some(proved) = self.channels.proved(peer) else {
+            return Some("it is not proved who asks".to_owned());
+        };
+        let topic = session.outward().topic(topic);
+        let ways = [true, false].map(|it| security.denial(proved, Role::Topic, it, &topic));
+        let calls = [true, false].map(|it| security.denial(proved, Role::Request, it, &topic));
+        let denials: Option<Vec<String>> = ways.into_iter().chain(calls).collect();
+        denials.and_then(|it| it.into_iter().next())
     }
 
     /// An endpoint of another process is gone that its permissions did not allow.
@@ -261,7 +281,7 @@ impl GraphCache {
     }
 
     /// Why the permissions of another process do not allow an endpoint that it tells of, where this one is secured.
-    fn obstacle_by_permissions(
+    fn denied_by_permissions(
         &self,
         session: &Session,
         peer: PeerId,
@@ -271,7 +291,7 @@ impl GraphCache {
         match self.channels.proved(peer) {
             Some(proved) => {
                 let topic = session.outward().topic(&record.topic);
-                security.obstacle(proved, record.role, record.is_publisher, &topic)
+                security.denial(proved, record.role, record.is_publisher, &topic)
             }
             None => Some("it is not proved who has it".to_owned()),
         }

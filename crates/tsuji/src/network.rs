@@ -4,7 +4,7 @@
 use std::fmt::Display;
 use std::sync::Arc;
 
-use tsuji_core::{Interop, Outward, Policy, RtpsEngine};
+use tsuji_core::{Interop, Outward, Policy, RtpsEngine, names};
 use tsuji_platform::network::Interface;
 use tsuji_ros::environment::{self, DiscoveryRange, Engine, Line, RosEnvironment};
 use tsuji_ros::gid::Distro;
@@ -97,7 +97,8 @@ impl Network {
         let mut ros =
             RosEnvironment::read(read).map_err(|error| Error::invalid(error.to_string()))?;
         // As in rcl: it prevails over what a program says.
-        let overriding = ros.security.as_ref().and_then(|it| it.enclave.clone());
+        let overriding = ros.security.as_ref().and_then(|it| it.enclave.as_deref());
+        let overriding = overriding.map(enclave_of).transpose()?;
         let enclave = overriding.or(enclave).unwrap_or_else(|| "/".to_owned());
         ros.domain = domain.unwrap_or(ros.domain);
         ros.range = range.unwrap_or(ros.range);
@@ -156,15 +157,17 @@ impl Network {
     }
 
     /// The same, where messages go by nothing but what is secured: no foreign nodes are spoken to. With a line that says so.
-    pub(crate) fn secured(&self, lines: &mut Vec<String>) -> Self {
-        if self.speaks() {
+    pub(crate) fn secured(&self, enclave: &str, lines: &mut Vec<String>) -> Self {
+        // A program that only looks who is there need not say it each time.
+        if self.speaks() && !self.joins_at_once {
             lines.push(format!(
                 "ROS_SECURITY_ENABLE=true: processes of tsuji on this host are met by the keystore, as {:?}; other hosts and other ROS 2 \
                  nodes are not, since no engine here is secured yet",
-                self.enclave
+                enclave
             ));
         }
-        Self { interop: Interop::NONE, is_secured: true, ..self.clone() }
+        let enclave = enclave.to_owned();
+        Self { interop: Interop::NONE, is_secured: true, enclave, ..self.clone() }
     }
 
     /// Whether messages go by nothing but what is secured.
@@ -338,6 +341,14 @@ fn offered(said: Interop, range: DiscoveryRange) -> (Interop, Option<&'static st
     }
 }
 
+/// The enclave that the environment names, with its slash before it or without.
+fn enclave_of(said: &str) -> Result<String> {
+    let enclave = format!("/{}", said.trim_start_matches('/'));
+    names::validate_namespace(&enclave)
+        .map_err(|error| Error::invalid(format!("ROS_SECURITY_ENCLAVE_OVERRIDE: {error}")))?;
+    Ok(enclave)
+}
+
 fn not_allowed(variable: &str, error: impl Display) -> Error {
     Error::invalid(format!("{variable}: {error}"))
 }
@@ -461,18 +472,21 @@ mod tests {
 
     #[test]
     fn what_is_secured_speaks_to_nobody_else() {
-        let enclave = ("ROS_SECURITY_ENCLAVE_OVERRIDE", "/a");
-        let asked = asked(&[("ROS_SECURITY_ENABLE", "true"), enclave]);
+        let enabled = ("ROS_SECURITY_ENABLE", "true");
+        let named = |name| ask(None, None, &[enabled, ("ROS_SECURITY_ENCLAVE_OVERRIDE", name)]);
+        let asked = named("a").unwrap();
+        let error = named("a b").unwrap_err().to_string();
+        assert!(error.starts_with("ROS_SECURITY_ENCLAVE_OVERRIDE: "), "{error}");
         assert_eq!((asked.lines.len(), asked.network.enclave()), (0, "/a"));
         assert!(asked.network.speaks() && !asked.network.is_secured());
         let mut lines = Vec::new();
-        let secured = asked.network.secured(&mut lines);
+        let secured = asked.network.secured("/a", &mut lines);
         assert!(secured.is_secured() && !secured.speaks() && secured != asked.network);
         assert!(
             lines[0].contains("as \"/a\"; other hosts and other ROS 2 nodes are not"),
             "{lines:?}"
         );
-        let (count, _) = (lines.len(), secured.secured(&mut lines));
+        let (count, _) = (lines.len(), secured.secured("/a", &mut lines));
         assert_eq!(lines.len(), count, "nobody is missed where nobody is spoken to");
     }
 

@@ -51,16 +51,9 @@ impl Opened {
         let (confined, others): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.transports).into_iter().partition(|it| it.is_confined());
         self.transports = confined;
-        self.failed.extend(others.into_iter().map(|it| Failed {
-            transport: it.id(),
-            reason: NOT_SECURED.to_owned(),
-            is_optional: true,
-        }));
+        self.failed.extend(others.into_iter().map(|it| Failed::left_out(it.id())));
     }
 }
-
-/// Why a secured process does without a transport.
-const NOT_SECURED: &str = "not secured, as this process is by its keystore";
 
 /// A transport that does not work.
 #[derive(Debug)]
@@ -69,11 +62,24 @@ pub(crate) struct Failed {
     pub(crate) reason: String,
     /// Nobody said that it is here.
     pub(crate) is_optional: bool,
+    /// A secured process does without it.
+    pub(crate) is_left_out: bool,
 }
 
 impl Failed {
     fn new(name: &str, reason: impl fmt::Display) -> Self {
-        Self { transport: TransportId::new(name), reason: reason.to_string(), is_optional: false }
+        Self {
+            transport: TransportId::new(name),
+            reason: reason.to_string(),
+            is_optional: false,
+            is_left_out: false,
+        }
+    }
+
+    /// A transport that a secured process does without.
+    fn left_out(transport: TransportId) -> Self {
+        let reason = "not secured, as this process is by its keystore".to_owned();
+        Self { transport, reason, is_optional: true, is_left_out: true }
     }
 }
 
@@ -114,11 +120,7 @@ pub(crate) fn open(
         let names =
             known.map(|it| TransportId::new(it)).chain(declared.map(|it| it.transport.clone()));
         let names: BTreeSet<_> = names.collect();
-        failed.extend(names.into_iter().map(|transport| Failed {
-            transport,
-            reason: NOT_SECURED.to_owned(),
-            is_optional: true,
-        }));
+        failed.extend(names.into_iter().map(Failed::left_out));
         return Ok(Opened { transports, failed, network: asked.clone(), wire_engines: None });
     }
     let folders = tsuji_transport_plugin::folders();

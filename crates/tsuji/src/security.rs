@@ -131,13 +131,7 @@ impl Security {
     /// A new claim by this identity of the process that is `id` in its domain.
     pub(crate) fn claim(&self, identity: &Identity, id: PeerId) -> Result<Claim, String> {
         let pid_namespace = process::pid_namespace().map_err(|error| error.to_string())?;
-        identity.claim(End {
-            token: id.0,
-            domain: self.domain,
-            user: process::user_id(),
-            pid: process::id(),
-            pid_namespace,
-        })
+        identity.claim(End { token: id.0, domain: self.domain, pid: process::id(), pid_namespace })
     }
 
     /// Refuses an endpoint of this process that its permissions do not allow. `topic` is as the outside of a robot calls it.
@@ -155,7 +149,7 @@ impl Security {
     }
 
     /// Why another process may not have an endpoint of which it tells; nothing where it may.
-    pub(crate) fn obstacle(
+    pub(crate) fn denial(
         &self,
         peer: &Peer,
         role: Role,
@@ -170,17 +164,8 @@ impl Security {
     }
 }
 
-/// An enclave with its key, which can be told to others.
 fn read(keystore: &Path, enclave: &str) -> Result<Identity, String> {
-    let identity =
-        Identity::read(keystore, enclave, SystemTime::now()).map_err(|it| it.to_string())?;
-    let bytes = identity.permissions_bytes();
-    if PERMISSIONS_BYTES_MAX < bytes {
-        return Err(format!(
-            "the permissions of {enclave:?} are {bytes} bytes, which are told to every process; allowed: {PERMISSIONS_BYTES_MAX}"
-        ));
-    }
-    Ok(identity)
+    Identity::read(keystore, enclave, SystemTime::now()).map_err(|it| it.to_string())
 }
 
 /// By which it is seen that files were written anew: where each lies, how long it is, and when it was changed.
@@ -220,9 +205,6 @@ fn asked_of_dds(role: Role, is_publisher: bool, topic: &str) -> (Deed, String) {
     // What has no name of DDS no rule names.
     (deed, named.mangle().unwrap_or_default())
 }
-
-/// How much of its permissions a process may send before it has proved anything.
-pub(crate) const PERMISSIONS_BYTES_MAX: usize = 512 * 1024;
 
 #[cfg(test)]
 mod tests {

@@ -102,6 +102,12 @@ fn obey() {
                 tell(&ends.map_or_else(String::new, |[one, two]| format!("{one} {two}")));
                 continue;
             }
+            "with_args" => {
+                let arguments = ["program", "--ros-args"].into_iter().chain(name.split(' '));
+                let made =
+                    context.with_args(arguments.filter(|it| !it.is_empty()).map(str::to_owned));
+                made.map(|it| assert!(it.is_secured() && it.enclave() == context.enclave()))
+            }
             "settle" => {
                 tell(&format!("{}", context.settle(HANG).unwrap()));
                 continue;
@@ -153,10 +159,14 @@ impl World {
 
     /// A keystore with a talker and a listener, whose certificates count for a hundred days from `since` on.
     fn keystore_since(&self, name: &str, since: SystemTime) -> PathBuf {
+        self.keystore_of(name, since, ACCESS)
+    }
+
+    fn keystore_of(&self, name: &str, since: SystemTime, text: &str) -> PathBuf {
         let keystore = self.path(name);
         Maker::make(&keystore, DOMAIN, since, || {}).unwrap();
         let access = self.path("access.xml");
-        fs::write(&access, ACCESS).unwrap();
+        fs::write(&access, text).unwrap();
         let access = AccessPolicy::read(&access).unwrap();
         let maker = Maker::open(&keystore, since, || {}).unwrap();
         for enclave in ["/talker", "/listener"] {
@@ -367,6 +377,19 @@ fn what_is_not_whole_does_not_start() {
             .unwrap();
     });
     assert!(said.contains("permissions.p7s") && said.contains("or was changed since"), "{said}");
+    // Nor does one of which so much is gone that it could be taken for none.
+    let said = spoilt("gone", &|enclave| {
+        for file in ["cert.pem", "key.pem", "permissions.p7s"] {
+            fs::remove_file(enclave.join(file)).unwrap();
+            std::os::unix::fs::symlink("/nowhere", enclave.join(file)).unwrap();
+        }
+    });
+    assert!(said.starts_with("Invalid ROS_SECURITY_ENABLE=true: "), "{said}");
+    let said = spoilt("empty", &|enclave| {
+        fs::remove_dir_all(enclave).unwrap();
+        fs::create_dir(enclave).unwrap();
+    });
+    assert!(said.starts_with("Invalid ROS_SECURITY_ENABLE=true: "), "{said}");
     let old = world.keystore_since("old", now() - Duration::from_secs(200 * 86_400));
     let said = world.start(&old, "/talker").line();
     assert!(said.starts_with("Invalid ") && said.contains("has expired"), "{said}");
@@ -389,6 +412,70 @@ fn without_an_enclave_only_what_is_not_enforced_starts() {
         child.expect("secured false ");
         child.finish();
     }
+}
+
+#[test]
+fn the_enclave_of_the_environment_prevails() {
+    let world = World::new();
+    let keystore = world.keystore("keys");
+    let (mut talker, _) = world.secured(&keystore, "talker");
+    talker.does("publish chatter");
+    talker.does("with_args");
+    talker.does("with_args --enclave /listener");
+    let (mut other, _) = world.secured(&keystore, "/listener");
+    other.does("subscribe chatter");
+    talker.does("send 1");
+    other.does("take 1");
+}
+
+#[test]
+fn many_processes_with_long_permissions_meet_at_once() {
+    let world = World::new();
+    let more: String = (0..3000).map(|it| format!("<topic>of_no_use_{it}</topic>")).collect();
+    let long = ACCESS.replace("<topic>chatter", &format!("{more}<topic>chatter"));
+    let keystore = world.keystore_of("keys", now(), &long);
+    let permissions = keystore.join("enclaves/talker/permissions.p7s");
+    assert!(100_000 < fs::metadata(permissions).unwrap().len());
+    const EACH: usize = 8;
+    let mut all: Vec<Child> = Vec::new();
+    for enclave in ["/talker", "/listener"] {
+        all.extend((0..EACH).map(|_| world.start(&keystore, enclave)));
+    }
+    for (at, child) in all.iter_mut().enumerate() {
+        child.expect("secured true ");
+        child.does(if at < EACH { "publish chatter" } else { "subscribe chatter" });
+    }
+    for child in &mut all {
+        wait_until("all are matched", || child.asked("matched") == EACH.to_string());
+    }
+}
+
+#[test]
+fn who_was_refused_by_another_in_its_place_is_met_when_that_is_gone() {
+    let world = World::new();
+    let keystore = world.keystore("keys");
+    let (mut talker, token) = world.secured(&keystore, "/talker");
+    talker.does("publish chatter");
+    let folder = world.folder.0.join(format!("domain-{DOMAIN}"));
+    let (socket, hidden) = (folder.join(format!("{token}.sock")), folder.join("talker"));
+    fs::hard_link(&socket, &hidden).unwrap();
+    let door = Listener::bind(&socket, 0o700).unwrap();
+    let (mut listener, _) = world.secured(&keystore, "/listener");
+    listener.does("subscribe chatter");
+    let mut accepted = None;
+    wait_until("the listener connects", || {
+        accepted = door.accept().unwrap();
+        accepted.is_some()
+    });
+    let said = "nothing personal";
+    let version = 13u32.to_le_bytes();
+    let frame = [b"tsji", &version[..], &[REFUSED, said.len() as u8], said.as_bytes()].concat();
+    accepted.unwrap().send(&frame, &[]).unwrap();
+    assert!(listener.asked("unreachable").contains(said));
+    fs::rename(&hidden, &socket).unwrap();
+    drop(door);
+    talker.does("send 4");
+    listener.does("take 4");
 }
 
 #[test]
@@ -515,8 +602,9 @@ fn hand_on(from: &Connection, to: &Connection, handed_on: &mut Vec<Vec<u8>>) -> 
     }
 }
 
-/// The number of a hello on the control channel.
+/// The numbers of a hello and of a refusal on the control channel.
 const HELLO: u8 = 0;
+const REFUSED: u8 = 29;
 
 #[test]
 fn whoever_says_nothing_is_not_waited_for() {

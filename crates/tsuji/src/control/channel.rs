@@ -81,14 +81,15 @@ pub(crate) struct Channel {
     pub(crate) hello: Option<Hello>,
     /// Each transport, with the obstacle if it does not reach the peer. `None` until both ends
     /// have found out.
-    pub(crate) proofs: Option<Vec<(TransportId, Option<String>)>>,
+    pub(crate) reach: Option<Vec<(TransportId, Option<String>)>>,
     pub(crate) is_settled: bool,
     /// How far it is proved who is at the other end, where this process is secured.
     pub(crate) proving: Proving,
     /// Who is at the other end, as the kernel vouched when it was met; none of another host.
     credentials: Option<Credentials>,
-    /// Since when it is there.
+    /// Since when it is there, on the monotonic clock and since the system began.
     since_ns: u64,
+    since_boot_ns: u64,
     /// When something was said on it last.
     used_ns: u64,
     parking: Parking,
@@ -177,11 +178,25 @@ impl Channels {
         far.chain(self.parking_due_ns()).chain(self.unproved().map(|(due_ns, _)| due_ns)).min()
     }
 
-    /// The channels on which nobody has introduced himself, and until when each may take for that, where this process is secured.
+    /// The channels on which a proof goes on, or is awaited, and until when, where this process is secured. Whoever has connected may
+    /// take so long for each word, and all for the whole.
     fn unproved(&self) -> impl Iterator<Item = (u64, u64)> {
         let is_secured = self.own.as_ref().is_some_and(|own| own.is_secured);
         let all = is_secured.then(|| self.all.iter()).into_iter().flatten();
-        all.filter(|(_, it)| it.hello.is_none()).map(|(key, it)| (after(it.since_ns, PROOF), *key))
+        all.filter_map(|(key, it)| {
+            let since_ns = match it.hello {
+                None => it.since_ns,
+                Some(_) => it.proving.goes_on_since()?,
+            };
+            let word_ns = it.target.is_none().then(|| after(it.used_ns, PROOF_WORD));
+            let due_ns = after(since_ns, PROOF).min(word_ns.unwrap_or(u64::MAX));
+            Some((due_ns, *key))
+        })
+    }
+
+    /// Bytes that are held of claims which are not proved.
+    pub(crate) fn claimed_bytes(&self) -> usize {
+        self.all.values().map(|it| it.proving.claimed_bytes()).sum()
     }
 
     pub(crate) fn on_time(&mut self, now_ns: u64) {
@@ -237,9 +252,9 @@ impl Channels {
     }
 
     /// The transports have found out whether they reach this peer.
-    pub(crate) fn prove(&mut self, key: u64, proofs: Vec<(TransportId, Option<String>)>) {
+    pub(crate) fn note_reach(&mut self, key: u64, reach: Vec<(TransportId, Option<String>)>) {
         let Some(channel) = self.all.get_mut(&key) else { return };
-        channel.proofs = Some(proofs);
+        channel.reach = Some(reach);
         let peer = channel.peer();
         if let Some(watched) = peer.and_then(|peer| self.lives.get_mut(&peer)) {
             watched.was_met = true;
@@ -308,14 +323,14 @@ impl Channels {
 
     /// Whether samples can be exchanged with this peer, on one transport or another.
     pub(crate) fn is_met(&self, peer: PeerId) -> bool {
-        self.of(peer).is_some_and(|channel| channel.proofs.is_some())
+        self.of(peer).is_some_and(|channel| channel.reach.is_some())
     }
 
     /// Why a transport does not reach a peer, or `None` when it does.
     pub(crate) fn obstacle(&self, peer: PeerId, transport: &TransportId) -> Option<String> {
-        let proofs = self.of(peer).and_then(|channel| channel.proofs.as_ref());
-        let Some(proofs) = proofs else { return Some("the process has not been met".to_owned()) };
-        match proofs.iter().find(|(id, _)| id == transport) {
+        let reach = self.of(peer).and_then(|channel| channel.reach.as_ref());
+        let Some(reach) = reach else { return Some("the process has not been met".to_owned()) };
+        match reach.iter().find(|(id, _)| id == transport) {
             Some((_, obstacle)) => obstacle.clone(),
             None => Some("not in the peer's build".to_owned()),
         }
@@ -647,11 +662,12 @@ impl Channel {
             line,
             target,
             hello: None,
-            proofs: None,
+            reach: None,
             is_settled: false,
             proving: Proving::default(),
             credentials: None,
             since_ns: clock::monotonic_ns(),
+            since_boot_ns: clock::boot_ns(),
             used_ns: clock::monotonic_ns(),
             parking: Parking::No,
             is_wanted: false,
@@ -663,6 +679,10 @@ impl Channel {
             is_broken: false,
             wants_write: false,
         }
+    }
+
+    pub(crate) fn since_boot_ns(&self) -> u64 {
+        self.since_boot_ns
     }
 
     /// Who is at the other end, as the kernel vouched when it was met.
@@ -682,7 +702,7 @@ impl Channel {
     }
 
     fn has_told_all(&self) -> bool {
-        self.is_settled && self.proofs.is_some()
+        self.is_settled && self.reach.is_some()
     }
 }
 
@@ -713,7 +733,8 @@ fn silent(peer: PeerId, line: &Line) -> ProcessInfo {
     }
 }
 
-/// How long a process may take to prove who it is.
-const PROOF: Duration = Duration::from_secs(10);
+/// How long a process may take to prove who it is, and one that has connected for each word of that.
+const PROOF: Duration = Duration::from_secs(60);
+const PROOF_WORD: Duration = Duration::from_secs(10);
 /// Numbers of channels start here; below are the thread's own descriptors.
 const LINK_KEYS: u64 = 1000;

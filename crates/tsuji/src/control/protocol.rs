@@ -168,7 +168,6 @@ impl From<Error> for Refusal {
 pub(crate) struct ClaimRecord {
     pub(crate) token: [u8; 16],
     pub(crate) domain: u32,
-    pub(crate) user: u32,
     pub(crate) pid: u32,
     pub(crate) pid_namespace: u64,
     /// Whether it was made because the other end has made one.
@@ -392,7 +391,6 @@ mod tests {
             Control::Claim(Box::new(ClaimRecord {
                 token: [1; 16],
                 domain: 2,
-                user: 3,
                 pid: 4,
                 pid_namespace: 5,
                 is_answer: true,

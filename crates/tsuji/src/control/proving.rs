@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use tsuji_platform::socket::Credentials;
 use tsuji_platform::{clock, process};
-use tsuji_security::{Claim, End, Identity, Peer, Side};
+use tsuji_security::{Claim, End, Identity, PERMISSIONS_BYTES_MAX, Peer, Side};
 use tsuji_transport::PeerId;
 use tsuji_transport::deferred::told;
 
@@ -18,7 +18,7 @@ use super::{Keeper, say_hello};
 use crate::graph::UnreachablePeer;
 use crate::graph_cache::GraphCache;
 use crate::pacing::after;
-use crate::security::{PERMISSIONS_BYTES_MAX, Renewal, Security};
+use crate::security::{Renewal, Security};
 
 /// How far two processes have come in proving to each other who they are.
 #[derive(Debug, Default)]
@@ -48,6 +48,8 @@ struct Round {
     checked: Option<Peer>,
     /// This process has begun.
     is_own: bool,
+    /// When it began.
+    since_ns: u64,
 }
 
 /// What is known of the ends of a connection without the word of either.
@@ -58,9 +60,21 @@ struct Ends {
     expected: Option<PeerId>,
     /// Who is at the other end, by the kernel.
     credentials: Option<Credentials>,
+    /// When this process was connected to, since the system began; nothing where it has connected itself.
+    accepted_ns: Option<u64>,
 }
 
 impl Proving {
+    /// Bytes that are held of a claim which is not proved.
+    pub(crate) fn claimed_bytes(&self) -> usize {
+        self.round.theirs.as_ref().map_or(0, |it| it.permissions.len())
+    }
+
+    /// Since when a proof goes on, on the monotonic clock.
+    pub(crate) fn goes_on_since(&self) -> Option<u64> {
+        self.round.goes_on().then_some(self.round.since_ns)
+    }
+
     /// Who has proved to be at the other end.
     pub(crate) fn proved(&self) -> Option<&Peer> {
         self.proved.as_ref().map(|it| &it.peer)
@@ -83,6 +97,7 @@ impl Proving {
             return Ok(Vec::new());
         }
         self.round.is_own = true;
+        self.round.since_ns = clock::monotonic_ns();
         self.round.claim(security, own)
     }
 
@@ -178,8 +193,8 @@ impl Round {
     }
 
     fn hear(&mut self, security: &Security, ends: Ends, record: ClaimRecord) -> Result<(), String> {
-        let ClaimRecord { token, domain, user, pid, pid_namespace, .. } = record;
-        let end = End { token, domain, user, pid, pid_namespace };
+        let ClaimRecord { token, domain, pid, pid_namespace, .. } = record;
+        let end = End { token, domain, pid, pid_namespace };
         check_end(security, ends, end)?;
         let missing = record.permissions_bytes as usize;
         if missing == 0 || PERMISSIONS_BYTES_MAX < missing {
@@ -187,13 +202,15 @@ impl Round {
                 "its permissions are {missing} bytes; allowed: 1 to {PERMISSIONS_BYTES_MAX}"
             ));
         }
+        let (nonce, certificate) = (record.nonce, record.certificate);
+        let claim = Claim { end, nonce, certificate, permissions: Vec::new() };
+        // Before anything is kept of what follows.
+        security.identity().check_certificate(&claim, SystemTime::now())?;
         self.missing = missing;
-        self.theirs = Some(Claim {
-            end,
-            nonce: record.nonce,
-            certificate: record.certificate,
-            permissions: Vec::new(),
-        });
+        if !self.goes_on() {
+            self.since_ns = clock::monotonic_ns();
+        }
+        self.theirs = Some(claim);
         Ok(())
     }
 
@@ -227,11 +244,20 @@ fn check_end(security: &Security, ends: Ends, claimed: End) -> Result<(), String
     let Some(known) = ends.credentials else {
         return Err("the kernel does not say who it is".to_owned());
     };
-    if (known.user, known.pid) != (claimed.user, claimed.pid) {
+    if known.pid != claimed.pid {
         return Err(format!(
-            "it claims to be process {} of user {}, and is process {} of user {} by the kernel's word",
-            claimed.pid, claimed.user, known.pid, known.user
+            "it claims to be process {}, and is process {} by the kernel's word",
+            claimed.pid, known.pid
         ));
+    }
+    if let Some(accepted_ns) = ends.accepted_ns {
+        // The kernel names who has connected, also when that one is gone and somebody else has its number.
+        let began_ns = process::began_ns(known.pid).map_err(|error| error.to_string())?;
+        if accepted_ns < began_ns {
+            return Err(
+                "it began after the connection was made, which is somebody else's".to_owned()
+            );
+        }
     }
     Ok(())
 }
@@ -242,7 +268,6 @@ fn words_of(claim: &Claim, is_answer: bool) -> Vec<Control> {
     let record = ClaimRecord {
         token: end.token,
         domain: end.domain,
-        user: end.user,
         pid: end.pid,
         pid_namespace: end.pid_namespace,
         is_answer,
@@ -255,7 +280,8 @@ fn words_of(claim: &Claim, is_answer: bool) -> Vec<Control> {
 }
 
 impl Keeper {
-    /// Answers what the other end says, if it has proved who it is or need not; else takes it as a part of that proof.
+    /// Lets a word through from whoever has proved who it is, or need not. A word of a proof is taken here; who says anything else
+    /// before, or is secured where this process is not, is refused.
     pub(super) fn authenticate(
         &self,
         graph_cache: &mut GraphCache,
@@ -264,22 +290,25 @@ impl Keeper {
     ) -> Option<Control> {
         let of_proof =
             matches!(control, Control::Claim(_) | Control::ClaimPart(_) | Control::Proof(_));
+        let channel = graph_cache.channels.get(key)?;
+        let is_met = channel.hello.is_some() && !channel.proving.round.goes_on();
         if let Control::Refused(reason) = control {
-            let reason = match reason.as_str() {
-                ONE_IN_CLEAR => reason,
-                _ => format!("it refuses this process, of which it says: {reason}"),
-            };
-            self.note_refusal(graph_cache, key, &reason);
+            // Whoever is met has no reason to say so.
+            if !is_met && !graph_cache.channels.is_remote(key) {
+                let reason = match reason.as_str() {
+                    ONE_IN_CLEAR => reason,
+                    _ => format!("it refuses this process, of which it says: {reason}"),
+                };
+                self.note_refusal(graph_cache, key, &reason);
+            }
             return None;
         }
         let Some(security) = self.session.security() else {
-            if of_proof {
+            if of_proof && !is_met {
                 self.refuse(graph_cache, key, ONE_IN_CLEAR);
-                return None;
             }
-            return Some(control);
+            return Some(control).filter(|_| !of_proof);
         };
-        let channel = graph_cache.channels.get(key)?;
         let was_proved = channel.proving.proved.is_some();
         if !of_proof {
             if !was_proved {
@@ -289,7 +318,14 @@ impl Keeper {
         }
         let (target, credentials) = (channel.target, channel.credentials());
         let expected = channel.proving.token().or(target);
-        let ends = Ends { own: self.session.id, expected, credentials };
+        let accepted_ns = target.is_none().then_some(channel.since_boot_ns());
+        let ends = Ends { own: self.session.id, expected, credentials, accepted_ns };
+        if CLAIMED_BYTES_MAX < graph_cache.channels.claimed_bytes() {
+            told::warn!("too many claims at once; one is let go, and may come again");
+            self.drop_channel(graph_cache, key);
+            return None;
+        }
+        let channel = graph_cache.channels.get(key)?;
         match channel.proving.take(security, ends, control) {
             Ok((words, is_proved)) => {
                 let peer = channel.proving.token().filter(|_| is_proved);
@@ -363,24 +399,34 @@ impl Keeper {
     fn note_refusal(&self, graph_cache: &mut GraphCache, key: u64, reason: &str) {
         // Also what others say is for people to read.
         let reason = reason.chars().filter(|it| !it.is_control()).take(REASON_CHARS_MAX).collect();
-        let path = self.place_of(graph_cache, key);
+        let (path, process) =
+            (self.place_of(graph_cache, key), graph_cache.channels.program_at(key));
+        let target = graph_cache.channels.get(key).and_then(|channel| channel.target);
+        // Of those who have connected one folder is all the path there is.
+        let path = if target.is_some() { path } else { format!("{path}, {process}") };
         let refused = UnreachablePeer { path, reason };
         if graph_cache.is_new_unreachable_peer(&refused) {
-            let process = graph_cache.channels.program_at(key);
             told::warn!(
                 path = refused.path,
                 process,
                 reason = refused.reason,
                 "a process is not met"
             );
+            graph_cache.forget_unreachable_peer(&refused.path);
+            graph_cache.note_unreachable_peer(refused);
         }
-        graph_cache.note_unreachable_peer(refused);
-        if let Some(target) = graph_cache.channels.get(key).and_then(|channel| channel.target) {
-            graph_cache.refuse_near(&self.session, target);
+        match target {
+            // Its keystore or what stands at its path may be another later, so it is tried again, ever more rarely.
+            Some(_) if self.session.security().is_some() => graph_cache.channels.look_again(),
+            Some(target) => graph_cache.refuse_near(&self.session, target),
+            None => {}
         }
         self.drop_channel(graph_cache, key);
     }
 }
+
+/// So many bytes are held of permissions whose owners have not proved anything yet.
+const CLAIMED_BYTES_MAX: usize = 16 << 20;
 
 /// How often is looked whether the keystore was renewed, and who has expired.
 const KEYS: Duration = Duration::from_secs(10);
@@ -394,4 +440,5 @@ const REASON_CHARS_MAX: usize = 400;
 /// What both of them may say, and take for the same.
 const ONE_IN_CLEAR: &str = "one of the two is secured by a keystore, and the other is not";
 
-const OUT_OF_ORDER: &str = "what it says does not prove who it is";
+const OUT_OF_ORDER: &str =
+    "it says the words of a proof out of their order: a claim, its parts, the proof";

@@ -101,9 +101,10 @@ fn first_need(run: &EngineRun, join_state: Option<&JoinState>) -> String {
 }
 
 fn failed(failed: &Failed) -> EngineReport {
-    let state = match failed.is_optional {
-        true => EngineState::NotInstalled,
-        false => EngineState::Failed,
+    let state = match (failed.is_left_out, failed.is_optional) {
+        (true, _) => EngineState::LeftOut,
+        (false, true) => EngineState::NotInstalled,
+        (false, false) => EngineState::Failed,
     };
     EngineReport {
         transport: failed.transport.to_string(),

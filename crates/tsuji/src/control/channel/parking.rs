@@ -186,7 +186,8 @@ impl Channels {
     /// The other end asks to park the channel.
     pub(crate) fn answer_park(&mut self, key: u64) {
         let Some(channel) = self.all.get(&key).filter(|it| !it.has_left) else { return };
-        let is_needed = channel.peer().is_none_or(|peer| self.is_adjacent(peer))
+        let is_needed = self.own.as_ref().is_some_and(|own| own.is_secured)
+            || channel.peer().is_none_or(|peer| self.is_adjacent(peer))
             || !channel.has_told_all()
             || channel.wants_line();
         if is_needed && channel.parking != Parking::Asked {
