@@ -320,8 +320,10 @@ impl Keeper {
         let expected = channel.proving.token().or(target);
         let accepted_ns = target.is_none().then_some(channel.since_boot_ns());
         let ends = Ends { own: self.session.id, expected, credentials, accepted_ns };
-        if CLAIMED_BYTES_MAX < graph_cache.channels.claimed_bytes() {
-            told::warn!("too many claims at once; one is let go, and may come again");
+        if !was_proved && CLAIMED_BYTES_MAX < graph_cache.channels.claimed_bytes() {
+            let path = self.place_of(graph_cache, key);
+            let reason = "too many claims at once; those that are let go may come again".to_owned();
+            graph_cache.note_unreachable_peer(UnreachablePeer { path, reason });
             self.drop_channel(graph_cache, key);
             return None;
         }
@@ -346,16 +348,16 @@ impl Keeper {
     /// Looks whether the keystore was renewed, and whether whoever is met still counts. Answers when that is looked at again.
     pub(super) fn look_at_keys(&self) -> Option<u64> {
         let security = self.session.security()?;
+        let renewal = security.renew();
         let mut graph_cache = self.session.graph_cache();
-        match security.renew() {
+        match renewal {
             Renewal::Same => {}
             Renewal::Renewed => {
                 told::info!(enclave = security.enclave(), "the keystore was renewed");
                 // Whoever was refused may not be by these.
-                let again = graph_cache.channels.retain_refused(|_| false);
-                if !again.is_empty() {
-                    graph_cache.channels.look_again();
-                }
+                graph_cache.channels.retain_refused(|_| false);
+                graph_cache.channels.hurry();
+                graph_cache.channels.look_again();
                 for key in graph_cache.channels.proved_keys() {
                     self.prove_again(&mut graph_cache, security, key);
                 }
@@ -377,8 +379,6 @@ impl Keeper {
                 self.refuse(&mut graph_cache, key, &reason);
             }
         }
-        drop(graph_cache);
-        self.session.tell();
         Some(after(clock::monotonic_ns(), KEYS))
     }
 
