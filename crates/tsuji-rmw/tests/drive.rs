@@ -386,7 +386,7 @@ fn warnings_reach_the_user() {
     guest.expect("here");
     fs::write(&policy, "<policies").unwrap();
     let seen = guest.await_error("[rmw_tsuji]: ROS_SECURITY_ENABLE");
-    assert!(seen.contains("nothing is encrypted"), "{seen}");
+    assert!(seen.contains("nothing is secured"), "{seen}");
     guest.await_error(policy.to_str().unwrap());
     guest.dismiss();
     guest.finish();

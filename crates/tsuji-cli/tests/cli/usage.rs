@@ -104,10 +104,15 @@ fn security_is_never_left_out_silently() {
     let world = World::new();
     let enforced = [("ROS_SECURITY_ENABLE", "true"), ("ROS_SECURITY_STRATEGY", "Enforce")];
     let error = world.run_with(&enforced, &["topic", "list"]).bad(1);
-    assert!(error.contains("ROS_SECURITY_STRATEGY=\"Enforce\""), "{error}");
+    assert!(
+        error.contains("security is enforced, and ROS_SECURITY_KEYSTORE is not set"),
+        "{error}"
+    );
     let warned = world.run_with(&enforced[..1], &["topic", "list"]);
     assert_eq!(warned.code, Some(0));
-    assert!(warned.err.starts_with("WARNING: ROS_SECURITY_ENABLE=\"true\""), "{warned:?}");
+    let expect =
+        "WARNING: ROS_SECURITY_ENABLE=true: ROS_SECURITY_KEYSTORE is not set; nothing is secured";
+    assert!(warned.err.starts_with(expect), "{warned:?}");
 }
 
 #[test]
