@@ -35,6 +35,7 @@ use channel::{Line, OwnEnd, Wanted};
 use listening::{JoinState, Listening};
 use listening_socket::{ListeningSocket, is_for_group, socket_of};
 use protocol::{Control, FrameError, HandshakeRecord, Hello, decode, encode};
+use proving::introduce;
 use remote::{Heard, RemoteFrame};
 use watching::{Deed, WatchWord, Watching};
 
@@ -344,21 +345,6 @@ fn say_hello(session: &Session, graph_cache: &mut GraphCache, key: u64, peer: Pe
     };
     let hello = Control::Hello(hello);
     graph_cache.channels.send_on(key, &hello, encode(&hello), all_fds);
-}
-
-/// Begins to talk on a connection that this process has made: with a claim where it is secured, else with a hello.
-fn introduce(session: &Session, graph_cache: &mut GraphCache, key: u64, peer: PeerId) {
-    let Some(security) = session.security() else {
-        return say_hello(session, graph_cache, key, peer);
-    };
-    let Some(channel) = graph_cache.channels.get(key) else { return };
-    match channel.proving.begin(security, session.id) {
-        Ok(words) => words.iter().for_each(|it| graph_cache.channels.send_by(key, it)),
-        Err(error) => {
-            told::warn!(error, "no claim now");
-            graph_cache.channels.give_up(key);
-        }
-    }
 }
 
 /// The thread of one participant.

@@ -19,6 +19,7 @@ use crate::graph::UnreachablePeer;
 use crate::graph_cache::GraphCache;
 use crate::pacing::after;
 use crate::security::{Renewal, Security};
+use crate::session::Session;
 
 /// How far two processes have come in proving to each other who they are.
 #[derive(Debug, Default)]
@@ -277,6 +278,21 @@ fn words_of(claim: &Claim, is_answer: bool) -> Vec<Control> {
     };
     let parts = permissions.chunks(PART_BYTES).map(|it| Control::ClaimPart(it.to_vec()));
     [Control::Claim(Box::new(record))].into_iter().chain(parts).collect()
+}
+
+/// Begins to talk on a connection that this process has made: with a claim where it is secured, else with a hello.
+pub(super) fn introduce(session: &Session, graph_cache: &mut GraphCache, key: u64, peer: PeerId) {
+    let Some(security) = session.security() else {
+        return say_hello(session, graph_cache, key, peer);
+    };
+    let Some(channel) = graph_cache.channels.get(key) else { return };
+    match channel.proving.begin(security, session.id) {
+        Ok(words) => words.iter().for_each(|it| graph_cache.channels.send_by(key, it)),
+        Err(error) => {
+            told::warn!(error, "no claim now");
+            graph_cache.channels.give_up(key);
+        }
+    }
 }
 
 impl Keeper {
