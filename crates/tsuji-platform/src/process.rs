@@ -123,7 +123,7 @@ pub fn began_ns(id: u32) -> io::Result<u64> {
     Ok(ticks.saturating_mul(1_000_000_000 / rustix::param::clock_ticks_per_second().max(1)))
 }
 
-/// The number of the namespace in which this process has its [id](id), the same for all processes in it.
+/// The number of the namespace in which this process has its [`id`], the same for all processes in it.
 pub fn pid_namespace() -> io::Result<u64> {
     Ok(fs::metadata("/proc/self/ns/pid")?.ino())
 }

@@ -348,7 +348,7 @@ impl Keeper {
             Ok((words, is_proved)) => {
                 let peer = channel.proving.token().filter(|_| is_proved);
                 words.iter().for_each(|it| graph_cache.channels.send_by(key, it));
-                let Some(peer) = peer else { return None };
+                let peer = peer?;
                 graph_cache.channels.forgive(peer);
                 match target {
                     _ if was_proved => graph_cache.hold_to_permissions(&self.session, peer),
