@@ -63,7 +63,7 @@ fn obey() {
             "call" => {
                 let client = client.as_ref().unwrap();
                 client.wait_for_service(HANG).unwrap();
-                let reply = client.call(&SetBoolRequest { data: true }, HANG);
+                let reply = client.call(SetBoolRequest { data: true }, HANG);
                 reply.map(|it| assert!(it.success))
             }
             "spin" => {
