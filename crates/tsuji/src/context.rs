@@ -21,7 +21,7 @@ use crate::graph_cache::{Answers, GraphCache};
 use crate::log::Logging;
 use crate::network::{Asked, Network, Said};
 use crate::policy_file::PolicyFile;
-use crate::registry::Arrange;
+use crate::registry::{Absence, Arrange};
 use crate::security::Security;
 use crate::session::{Place, Session};
 use crate::{
@@ -549,8 +549,8 @@ impl Context {
         });
         let fails = self.core.session.failed().iter().map(|it| TransportReport {
             name: it.transport.to_string(),
-            is_installed: !it.is_optional || it.is_left_out,
-            is_left_out: it.is_left_out,
+            is_installed: it.absence != Absence::NotInstalled,
+            is_left_out: it.absence == Absence::LeftOut,
             scopes: Vec::new(),
             peers: Vec::new(),
             reliable: false,

@@ -60,10 +60,18 @@ impl Opened {
 pub(crate) struct Failed {
     pub(crate) transport: TransportId,
     pub(crate) reason: String,
+    pub(crate) absence: Absence,
+}
+
+/// Kind of reason why a transport does not work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Absence {
+    /// It should.
+    Broken,
     /// Nobody said that it is here.
-    pub(crate) is_optional: bool,
+    NotInstalled,
     /// A secured process does without it.
-    pub(crate) is_left_out: bool,
+    LeftOut,
 }
 
 impl Failed {
@@ -71,15 +79,14 @@ impl Failed {
         Self {
             transport: TransportId::new(name),
             reason: reason.to_string(),
-            is_optional: false,
-            is_left_out: false,
+            absence: Absence::Broken,
         }
     }
 
     /// A transport that a secured process does without.
     fn left_out(transport: TransportId) -> Self {
         let reason = "not secured, as this process is by its keystore".to_owned();
-        Self { transport, reason, is_optional: true, is_left_out: true }
+        Self { transport, reason, absence: Absence::LeftOut }
     }
 }
 
@@ -261,7 +268,7 @@ impl Plugins<'_> {
         let declared = self.policy.settings(&id).and_then(|it| it.plugin.as_deref());
         let file = declared.map_or_else(|| tsuji_transport_plugin::file_name(name), str::to_owned);
         let located = self.locate(&file).map_err(|reason| Failed {
-            is_optional: declared.is_none(),
+            absence: declared.map_or(Absence::NotInstalled, |_| Absence::Broken),
             ..Failed::new(name, reason)
         })?;
         self.open(&id, located, Some(about), network).map_err(|it| Failed::new(name, it))

@@ -28,7 +28,7 @@ use crate::graph_cache::GraphCache;
 use crate::guard_condition::GuardCore;
 use crate::network::Network;
 use crate::policy_file::{self, PolicyFile};
-use crate::registry::{self, Arrange, Failed, WireEngines};
+use crate::registry::{self, Absence, Arrange, Failed, WireEngines};
 use crate::security::Security;
 use crate::{Error, ErrorKind, Result};
 
@@ -165,13 +165,15 @@ impl Session {
         if let Some(arrange) = arrange {
             opened.transports = arrange.0(opened.transports);
             // What is left out need not be missed.
-            opened.failed.retain(|it| !it.is_optional);
+            opened.failed.retain(|it| it.absence == Absence::Broken);
         }
         if security.is_some() {
             opened.retain_confined();
         }
-        for Failed { transport, reason, .. } in opened.failed.iter().filter(|it| !it.is_optional) {
-            told::warn!(%transport, reason, "a transport does not work");
+        for Failed { transport, reason, absence } in &opened.failed {
+            if *absence == Absence::Broken {
+                told::warn!(%transport, reason, "a transport does not work");
+            }
         }
         let poll = Arc::new(Poll::new().map_err(|error| unexpected("poll", error))?);
         let waker = Arc::new(Waker::new().map_err(|error| unexpected("eventfd", error))?);

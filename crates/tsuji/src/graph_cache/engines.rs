@@ -7,7 +7,7 @@ use tsuji_transport::engines::{EngineRun, EngineStatus, Need};
 use super::GraphCache;
 use crate::control::listening::JoinState;
 use crate::engines::{EngineReport, EngineState, ProcessEngines};
-use crate::registry::Failed;
+use crate::registry::{Absence, Failed};
 use crate::session::Session;
 
 impl GraphCache {
@@ -101,10 +101,10 @@ fn first_need(run: &EngineRun, join_state: Option<&JoinState>) -> String {
 }
 
 fn failed(failed: &Failed) -> EngineReport {
-    let state = match (failed.is_left_out, failed.is_optional) {
-        (true, _) => EngineState::LeftOut,
-        (false, true) => EngineState::NotInstalled,
-        (false, false) => EngineState::Failed,
+    let state = match failed.absence {
+        Absence::Broken => EngineState::Failed,
+        Absence::NotInstalled => EngineState::NotInstalled,
+        Absence::LeftOut => EngineState::LeftOut,
     };
     EngineReport {
         transport: failed.transport.to_string(),
