@@ -108,6 +108,10 @@ fn obey() {
                     context.with_args(arguments.filter(|it| !it.is_empty()).map(str::to_owned));
                 made.map(|it| assert!(it.is_secured() && it.enclave() == context.enclave()))
             }
+            "descriptors" => {
+                tell(&format!("{}", house::descriptors()));
+                continue;
+            }
             "settle" => {
                 tell(&format!("{}", context.settle(HANG).unwrap()));
                 continue;
@@ -155,6 +159,11 @@ impl World {
 
     fn path(&self, name: &str) -> PathBuf {
         self.keystores.0.join(name)
+    }
+
+    /// Where the process of this number listens.
+    fn socket(&self, token: &str) -> PathBuf {
+        self.folder.0.join(format!("domain-{DOMAIN}/{token}.sock"))
     }
 
     /// A keystore with a talker and a listener, whose certificates count for a hundred days from `since` on.
@@ -450,30 +459,52 @@ fn many_processes_with_long_permissions_meet_at_once() {
     }
 }
 
+/// A listening socket of this process in the place of another's, which is hidden beside it.
+struct InPlace {
+    listener: Listener,
+    socket: PathBuf,
+    hidden: PathBuf,
+}
+
+impl InPlace {
+    fn of(world: &World, token: &str) -> Self {
+        let socket = world.socket(token);
+        let hidden = socket.with_extension("hidden");
+        fs::hard_link(&socket, &hidden).unwrap();
+        Self { listener: Listener::bind(&socket, 0o700).unwrap(), socket, hidden }
+    }
+
+    fn accept(&self) -> Connection {
+        let mut accepted = None;
+        wait_until("somebody connects", || {
+            accepted = self.listener.accept().unwrap();
+            accepted.is_some()
+        });
+        accepted.unwrap()
+    }
+
+    /// Gives the place back.
+    fn end(self) {
+        fs::rename(self.hidden, self.socket).unwrap();
+    }
+}
+
 #[test]
 fn who_was_refused_by_another_in_its_place_is_met_when_that_is_gone() {
     let world = World::new();
     let keystore = world.keystore("keys");
     let (mut talker, token) = world.secured(&keystore, "/talker");
     talker.does("publish chatter");
-    let folder = world.folder.0.join(format!("domain-{DOMAIN}"));
-    let (socket, hidden) = (folder.join(format!("{token}.sock")), folder.join("talker"));
-    fs::hard_link(&socket, &hidden).unwrap();
-    let door = Listener::bind(&socket, 0o700).unwrap();
+    let in_place = InPlace::of(&world, &token);
     let (mut listener, _) = world.secured(&keystore, "/listener");
     listener.does("subscribe chatter");
-    let mut accepted = None;
-    wait_until("the listener connects", || {
-        accepted = door.accept().unwrap();
-        accepted.is_some()
-    });
+    let accepted = in_place.accept();
     let said = "nothing personal";
     let version = 13u32.to_le_bytes();
     let frame = [b"tsji", &version[..], &[REFUSED, said.len() as u8], said.as_bytes()].concat();
-    accepted.unwrap().send(&frame, &[]).unwrap();
+    accepted.send(&frame, &[]).unwrap();
     assert!(listener.asked("unreachable").contains(said));
-    fs::rename(&hidden, &socket).unwrap();
-    drop(door);
+    in_place.end();
     talker.does("send 4");
     listener.does("take 4");
 }
@@ -484,19 +515,11 @@ fn who_hands_on_what_others_say_is_refused_and_gets_nothing() {
     let keystore = world.keystore("keys");
     let (mut talker, token) = world.secured(&keystore, "/talker");
     talker.does("publish chatter");
-    // In place of the talker's socket stands one of this process, which knows where that is.
-    let folder = world.folder.0.join(format!("domain-{DOMAIN}"));
-    let (socket, hidden) = (folder.join(format!("{token}.sock")), folder.join("talker"));
-    fs::hard_link(&socket, &hidden).unwrap();
-    let door = Listener::bind(&socket, 0o700).unwrap();
+    let in_place = InPlace::of(&world, &token);
     let (mut listener, _) = world.secured(&keystore, "/listener");
     listener.does("subscribe chatter");
-    let mut accepted = None;
-    wait_until("the listener connects", || {
-        accepted = door.accept().unwrap();
-        accepted.is_some()
-    });
-    let ends = [accepted.unwrap(), Connection::connect(&hidden).unwrap()];
+    let accepted = in_place.accept();
+    let ends = [accepted, Connection::connect(&in_place.hidden).unwrap()];
     let mut handed_on = Vec::new();
     wait_until("one of them hangs up", || {
         let mut has_hung_up = false;
@@ -585,6 +608,35 @@ fn whoever_has_expired_is_not_met_any_more() {
     listener.does("take 2");
 }
 
+#[test]
+fn who_is_killed_in_the_midst_of_a_proof_leaves_nothing_behind() {
+    let world = World::new();
+    let keystore = world.keystore("keys");
+    let (mut talker, _) = world.secured(&keystore, "/talker");
+    talker.does("publish chatter");
+    let (mut first, _) = world.secured(&keystore, "/listener");
+    first.does("subscribe chatter");
+    talker.does("send 1");
+    first.does("take 1");
+    first.finish();
+    wait_until("it has left", || talker.asked("settle") == "0");
+    let before: u32 = talker.asked("descriptors").parse().unwrap();
+    // It says its number before it makes its context, so these are the moments before, in and after its proof.
+    for moment in 0..40 {
+        let dying = world.start(&keystore, "/listener");
+        std::thread::sleep(Duration::from_micros(500 * moment));
+        dying.kill();
+    }
+    wait_until("all have left", || talker.asked("settle") == "0");
+    wait_until("their descriptors are closed", || {
+        talker.asked("descriptors").parse::<u32>().unwrap() <= before
+    });
+    let (mut listener, _) = world.secured(&keystore, "/listener");
+    listener.does("subscribe chatter");
+    talker.does("send 2");
+    listener.does("take 2");
+}
+
 /// Hands on all that was said, which has no descriptors. Answers whether the other end has hung up.
 fn hand_on(from: &Connection, to: &Connection, handed_on: &mut Vec<Vec<u8>>) -> bool {
     let mut buffer = vec![0; 1 << 16];
@@ -612,7 +664,7 @@ fn whoever_says_nothing_is_not_waited_for() {
     let world = World::new();
     let keystore = world.keystore("keys");
     let (mut talker, token) = world.secured(&keystore, "/talker");
-    let socket = world.folder.0.join(format!("domain-{DOMAIN}/{token}.sock"));
+    let socket = world.socket(&token);
     let silent: Vec<_> = (0..20).map(|_| Connection::connect(&socket).unwrap()).collect();
     let mut buffer = vec![0; 1 << 16];
     for connection in &silent {

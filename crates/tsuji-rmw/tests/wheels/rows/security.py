@@ -29,12 +29,12 @@ class World:
             it.communicate()
         self.folder.cleanup()
 
-    def start(self, name, enclave=None, strategy='Enforce'):
+    def start(self, name, enclave=None):
         """A program, in an enclave of the talker and the listener or in clear."""
         environment = {**os.environ, 'TSUJI_RUNTIME_DIR': self.folder.name, 'ROS_DOMAIN_ID': '0', 'PYTHONUNBUFFERED': '1'}
         if enclave:
             environment.update(
-                ROS_SECURITY_ENABLE='true', ROS_SECURITY_STRATEGY=strategy, ROS_SECURITY_KEYSTORE=os.path.abspath(KEYSTORE),
+                ROS_SECURITY_ENABLE='true', ROS_SECURITY_STRATEGY='Enforce', ROS_SECURITY_KEYSTORE=os.path.abspath(KEYSTORE),
                 ROS_SECURITY_ENCLAVE_OVERRIDE=f'/talker_listener/{enclave}')
         self.running.append(program(__name__, name, environment))
         return self.running[-1]
