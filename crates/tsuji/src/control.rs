@@ -31,21 +31,21 @@ use crate::graph_cache::GraphCache;
 use crate::pacing::{Backoff, after};
 use crate::policy_file::PolicyFile;
 use crate::session::{Session, unexpected};
+use authentication::introduce;
 use channel::{Line, OwnEnd, Wanted};
 use listening::{JoinState, Listening};
 use listening_socket::{ListeningSocket, is_for_group, socket_of};
 use protocol::{Control, FrameError, HandshakeRecord, Hello, decode, encode};
-use proving::introduce;
 use remote::{Heard, RemoteFrame};
 use watching::{Deed, WatchWord, Watching};
 
+pub(crate) mod authentication;
 pub(crate) mod channel;
 pub(crate) mod listening;
 pub(crate) mod listening_socket;
 mod outbox;
 mod parked;
 pub(crate) mod protocol;
-pub(crate) mod proving;
 pub(crate) mod remote;
 mod robots;
 pub(crate) mod watching;
@@ -518,7 +518,7 @@ impl Keeper {
             let deeds = self.watching.on_time(clock::monotonic_ns());
             self.act(deeds);
             if self.keys_due_ns.is_some_and(|due| due <= clock::monotonic_ns()) {
-                self.keys_due_ns = self.look_at_keys();
+                self.keys_due_ns = self.check_keys();
             }
             if self.settling.is_over(clock::monotonic_ns()) {
                 self.follow_network();
@@ -975,7 +975,7 @@ impl Keeper {
             }
             (Control::Pin { question, topic, transport, stamp }, Some(peer)) => {
                 let may = graph_cache.channels.may_set_routes(key).and_then(|()| {
-                    graph_cache.may_touch(session, peer, &topic).map_or(Ok(()), Err)
+                    graph_cache.denial_of_pin(session, peer, &topic).map_or(Ok(()), Err)
                 });
                 let outcome = match may {
                     Ok(()) => graph_cache.pin(session, &topic, transport.as_deref(), stamp),
@@ -1017,7 +1017,7 @@ impl Keeper {
         let is_wrong = channel.target.is_some_and(|target| target != peer)
             || peer == session.id
             // Whoever has proved to be one process is not another.
-            || (session.security().is_some() && channel.proving.token() != Some(peer));
+            || (session.security().is_some() && channel.authentication.token() != Some(peer));
         if is_wrong {
             return self.drop_channel(graph_cache, key);
         }
@@ -1036,11 +1036,12 @@ impl Keeper {
         if !is_ours && let Some(ours) = graph_cache.channels.ours_to(peer) {
             // Both connected at once. Both keep the connection that the lower number made, unless it is not proved by now: what
             // stands at its path may be somebody else.
-            let is_proved = |graph_cache: &mut GraphCache, key| {
-                session.security().is_none()
-                    || graph_cache.channels.get(key).is_some_and(|it| it.proving.token().is_some())
-            };
-            let keeps_ours = session.id < peer && is_proved(graph_cache, ours);
+            let is_settled = session.security().is_none()
+                || graph_cache
+                    .channels
+                    .get(ours)
+                    .is_some_and(|it| it.authentication.token().is_some());
+            let keeps_ours = session.id < peer && is_settled;
             let loser = if keeps_ours { key } else { ours };
             graph_cache.channels.remove(loser);
             if loser == key {

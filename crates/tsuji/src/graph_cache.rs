@@ -241,7 +241,7 @@ impl GraphCache {
 
     /// Another process has proved again who it is, maybe with other permissions: what they do not allow is forgotten, and
     /// what was ignored until now is known.
-    pub(crate) fn hold_to_permissions(&mut self, session: &Session, peer: PeerId) {
+    pub(crate) fn apply_permissions(&mut self, session: &Session, peer: PeerId) {
         let theirs = self.endpoints.iter().filter(|(_, known)| known.peer == peer);
         let theirs: Vec<_> = theirs.map(|(gid, known)| (*gid, known.record.clone())).collect();
         for (gid, record) in theirs {
@@ -261,7 +261,12 @@ impl GraphCache {
     }
 
     /// Why another process may not say what carries a topic, where this one is secured: it may neither publish nor subscribe.
-    pub(crate) fn may_touch(&self, session: &Session, peer: PeerId, topic: &str) -> Option<String> {
+    pub(crate) fn denial_of_pin(
+        &self,
+        session: &Session,
+        peer: PeerId,
+        topic: &str,
+    ) -> Option<String> {
         let security = session.security()?;
         let Some(proved) = self.channels.proved(peer) else {
             return Some("it is not proved who asks".to_owned());

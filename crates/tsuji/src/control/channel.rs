@@ -13,9 +13,9 @@ use tsuji_security::Peer;
 use tsuji_transport::PeerId;
 use tsuji_transport::deferred::told;
 
+use crate::control::authentication::Authentication;
 use crate::control::outbox::{FlowMessage, Outbox};
 use crate::control::protocol::{Control, Hello, encode};
-use crate::control::proving::Proving;
 use crate::control::remote::RemoteChannel;
 use crate::endpoint::Audience;
 use crate::graph::{PeerProcess, ProcessInfo};
@@ -84,7 +84,7 @@ pub(crate) struct Channel {
     pub(crate) reach: Option<Vec<(TransportId, Option<String>)>>,
     pub(crate) is_settled: bool,
     /// How far it is proved who is at the other end, where this process is secured.
-    pub(crate) proving: Proving,
+    pub(crate) authentication: Authentication,
     /// Who is at the other end, as the kernel vouched when it was met; none of another host.
     credentials: Option<Credentials>,
     /// Since when it is there, on the monotonic clock and since the system began.
@@ -175,18 +175,20 @@ impl Channels {
     pub(crate) fn due_ns(&self) -> Option<u64> {
         let far = self.far.values().filter_map(|key| self.all.get(key));
         let far = far.filter_map(|channel| channel.remote_channel()?.due_ns());
-        far.chain(self.parking_due_ns()).chain(self.unproved().map(|(due_ns, _)| due_ns)).min()
+        far.chain(self.parking_due_ns())
+            .chain(self.unauthenticated().map(|(due_ns, _)| due_ns))
+            .min()
     }
 
     /// The channels on which a proof goes on, or is awaited, and until when, where this process is secured. Whoever has connected may
     /// take so long for each word, and all for the whole.
-    fn unproved(&self) -> impl Iterator<Item = (u64, u64)> {
+    fn unauthenticated(&self) -> impl Iterator<Item = (u64, u64)> {
         let is_secured = self.own.as_ref().is_some_and(|own| own.is_secured);
         let all = is_secured.then(|| self.all.iter()).into_iter().flatten();
         all.filter_map(|(key, it)| {
             let since_ns = match it.hello {
                 None => it.since_ns,
-                Some(_) => it.proving.goes_on_since()?,
+                Some(_) => it.authentication.running_since_ns()?,
             };
             let word_ns = it.target.is_none().then(|| after(it.used_ns, PROOF_WORD));
             let due_ns = after(since_ns, PROOF).min(word_ns.unwrap_or(u64::MAX));
@@ -196,7 +198,7 @@ impl Channels {
 
     /// Bytes that are held of claims which are not proved.
     pub(crate) fn claimed_bytes(&self) -> usize {
-        self.all.values().map(|it| it.proving.claimed_bytes()).sum()
+        self.all.values().map(|it| it.authentication.claimed_bytes()).sum()
     }
 
     pub(crate) fn on_time(&mut self, now_ns: u64) {
@@ -208,7 +210,7 @@ impl Channels {
             }
         }
         self.park_and_resume(now_ns);
-        let late: Vec<_> = self.unproved().filter(|(due_ns, _)| *due_ns <= now_ns).collect();
+        let late: Vec<_> = self.unauthenticated().filter(|(due_ns, _)| *due_ns <= now_ns).collect();
         late.into_iter().for_each(|(_, key)| self.give_up(key));
     }
 
@@ -338,13 +340,13 @@ impl Channels {
 
     /// The channels on which it is proved who is at the other end.
     pub(crate) fn proved_keys(&self) -> Vec<u64> {
-        let proved = self.all.iter().filter(|(_, it)| it.proving.proved().is_some());
+        let proved = self.all.iter().filter(|(_, it)| it.authentication.proved().is_some());
         proved.map(|(key, _)| *key).collect()
     }
 
     /// Whom a peer has proved to be, where this process is secured.
     pub(crate) fn proved(&self, peer: PeerId) -> Option<&Peer> {
-        self.of(peer)?.proving.proved()
+        self.of(peer)?.authentication.proved()
     }
 
     pub(crate) fn process(&self, peer: PeerId) -> ProcessInfo {
@@ -664,7 +666,7 @@ impl Channel {
             hello: None,
             reach: None,
             is_settled: false,
-            proving: Proving::default(),
+            authentication: Authentication::default(),
             credentials: None,
             since_ns: clock::monotonic_ns(),
             since_boot_ns: clock::boot_ns(),

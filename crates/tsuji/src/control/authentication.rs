@@ -23,23 +23,23 @@ use crate::session::Session;
 
 /// How far two processes have come in proving to each other who they are.
 #[derive(Debug, Default)]
-pub(crate) struct Proving {
-    proved: Option<Proved>,
+pub(crate) struct Authentication {
+    proved: Option<AuthenticatedPeer>,
     /// The proof that goes on now: the first, or one more since a keystore was renewed.
-    round: Round,
+    exchange: Exchange,
     /// The keystore was renewed while it goes on.
     wants_again: bool,
 }
 
 /// Who has proved to be at the other end.
 #[derive(Debug)]
-struct Proved {
+struct AuthenticatedPeer {
     token: PeerId,
     peer: Peer,
 }
 
 #[derive(Debug, Default)]
-struct Round {
+struct Exchange {
     /// By which the own claim is made, and what it is.
     own: Option<(Arc<Identity>, Claim)>,
     theirs: Option<Claim>,
@@ -65,15 +65,15 @@ struct Ends {
     accepted_ns: Option<u64>,
 }
 
-impl Proving {
+impl Authentication {
     /// Bytes that are held of a claim which is not proved.
     pub(crate) fn claimed_bytes(&self) -> usize {
-        self.round.theirs.as_ref().map_or(0, |it| it.permissions.len())
+        self.exchange.theirs.as_ref().map_or(0, |it| it.permissions.len())
     }
 
     /// Since when a proof goes on, on the monotonic clock.
-    pub(crate) fn goes_on_since(&self) -> Option<u64> {
-        self.round.goes_on().then_some(self.round.since_ns)
+    pub(crate) fn running_since_ns(&self) -> Option<u64> {
+        self.exchange.is_running().then_some(self.exchange.since_ns)
     }
 
     /// Who has proved to be at the other end.
@@ -93,41 +93,44 @@ impl Proving {
         security: &Security,
         own: PeerId,
     ) -> Result<Vec<Control>, String> {
-        self.wants_again = self.round.goes_on();
+        self.wants_again = self.exchange.is_running();
         if self.wants_again {
             return Ok(Vec::new());
         }
-        self.round.is_own = true;
-        self.round.since_ns = clock::monotonic_ns();
-        self.round.claim(security, own)
+        self.exchange.is_own = true;
+        self.exchange.since_ns = clock::monotonic_ns();
+        self.exchange.claim(security, own)
     }
 
     /// Takes a word of the other end. Answers what is to be said and whether it is proved by now who that is, or why there is
     /// nothing to say to each other.
-    fn take(
+    fn handle_message(
         &mut self,
         security: &Security,
         ends: Ends,
         word: Control,
     ) -> Result<(Vec<Control>, bool), String> {
-        let round = &mut self.round;
+        let exchange = &mut self.exchange;
         match word {
-            Control::Claim(record) if round.theirs.is_none() => {
-                let have_both_begun = round.is_own && !record.is_answer;
-                if (record.is_answer && !round.is_own) || (have_both_begun && self.proved.is_none())
+            Control::Claim(record) if exchange.theirs.is_none() => {
+                let have_both_begun = exchange.is_own && !record.is_answer;
+                if (record.is_answer && !exchange.is_own)
+                    || (have_both_begun && self.proved.is_none())
                 {
                     return Err(OUT_OF_ORDER.to_owned());
                 }
                 // The one of the lower number answers.
-                round.is_own &= !have_both_begun || PeerId(record.token) < ends.own;
-                round.hear(security, ends, *record)?;
+                exchange.is_own &= !have_both_begun || PeerId(record.token) < ends.own;
+                exchange.handle_claim(security, ends, *record)?;
                 Ok((Vec::new(), false))
             }
-            Control::ClaimPart(part) if !part.is_empty() && part.len() <= round.missing => {
-                let Some(theirs) = &mut round.theirs else { return Err(OUT_OF_ORDER.to_owned()) };
-                round.missing -= part.len();
+            Control::ClaimPart(part) if !part.is_empty() && part.len() <= exchange.missing => {
+                let Some(theirs) = &mut exchange.theirs else {
+                    return Err(OUT_OF_ORDER.to_owned());
+                };
+                exchange.missing -= part.len();
                 theirs.permissions.extend(part);
-                if 0 < round.missing {
+                if 0 < exchange.missing {
                     return Ok((Vec::new(), false));
                 }
                 let checked = security.identity().check(theirs, SystemTime::now())?;
@@ -137,34 +140,34 @@ impl Proving {
                 {
                     return Err(format!("it has proved to be {before}, and claims to be {now}"));
                 }
-                round.checked = Some(checked);
-                if round.is_own {
+                exchange.checked = Some(checked);
+                if exchange.is_own {
                     return Ok((Vec::new(), false));
                 }
-                let mut words = match round.own {
+                let mut words = match exchange.own {
                     Some(_) => Vec::new(),
-                    None => round.claim(security, ends.own)?,
+                    None => exchange.claim(security, ends.own)?,
                 };
-                words.push(round.proof()?);
+                words.push(exchange.proof()?);
                 Ok((words, false))
             }
             Control::Proof(proof) => {
                 let (Some((_, own)), Some(theirs), Some(peer)) =
-                    (&round.own, &round.theirs, &round.checked)
+                    (&exchange.own, &exchange.theirs, &exchange.checked)
                 else {
                     return Err(OUT_OF_ORDER.to_owned());
                 };
-                if !peer.has_proved(round.side().other(), theirs, own, &proof) {
+                if !peer.has_proved(exchange.side().other(), theirs, own, &proof) {
                     let subject = peer.certificate().subject();
                     return Err(format!("it does not prove that it has the key of {subject}"));
                 }
                 let mut words = Vec::new();
-                if round.is_own {
-                    words.push(round.proof()?);
+                if exchange.is_own {
+                    words.push(exchange.proof()?);
                 }
                 let (token, peer) = (PeerId(theirs.end.token), peer.clone());
-                self.proved = Some(Proved { token, peer });
-                self.round = Round::default();
+                self.proved = Some(AuthenticatedPeer { token, peer });
+                self.exchange = Exchange::default();
                 if std::mem::take(&mut self.wants_again) {
                     words.extend(self.begin(security, ends.own)?);
                 }
@@ -175,25 +178,30 @@ impl Proving {
     }
 }
 
-impl Round {
+impl Exchange {
     /// Whoever begins a proof is on the side of who has made the connection.
     fn side(&self) -> Side {
         if self.is_own { Side::Connecting } else { Side::Accepting }
     }
 
-    fn goes_on(&self) -> bool {
+    fn is_running(&self) -> bool {
         self.own.is_some() || self.theirs.is_some()
     }
 
     fn claim(&mut self, security: &Security, own: PeerId) -> Result<Vec<Control>, String> {
         let identity = security.identity();
         let claim = security.claim(&identity, own)?;
-        let words = words_of(&claim, !self.is_own);
+        let words = messages_of(&claim, !self.is_own);
         self.own = Some((identity, claim));
         Ok(words)
     }
 
-    fn hear(&mut self, security: &Security, ends: Ends, record: ClaimRecord) -> Result<(), String> {
+    fn handle_claim(
+        &mut self,
+        security: &Security,
+        ends: Ends,
+        record: ClaimRecord,
+    ) -> Result<(), String> {
         let ClaimRecord { token, domain, pid, pid_namespace, .. } = record;
         let end = End { token, domain, pid, pid_namespace };
         check_end(security, ends, end)?;
@@ -208,7 +216,7 @@ impl Round {
         // Before anything is kept of what follows.
         security.identity().check_certificate(&claim, SystemTime::now())?;
         self.missing = missing;
-        if !self.goes_on() {
+        if !self.is_running() {
             self.since_ns = clock::monotonic_ns();
         }
         self.theirs = Some(claim);
@@ -264,7 +272,7 @@ fn check_end(security: &Security, ends: Ends, claimed: End) -> Result<(), String
 }
 
 /// A claim, as it is said.
-fn words_of(claim: &Claim, is_answer: bool) -> Vec<Control> {
+fn messages_of(claim: &Claim, is_answer: bool) -> Vec<Control> {
     let Claim { end, nonce, certificate, permissions } = claim;
     let record = ClaimRecord {
         token: end.token,
@@ -286,7 +294,7 @@ pub(super) fn introduce(session: &Session, graph_cache: &mut GraphCache, key: u6
         return say_hello(session, graph_cache, key, peer);
     };
     let Some(channel) = graph_cache.channels.get(key) else { return };
-    match channel.proving.begin(security, session.id) {
+    match channel.authentication.begin(security, session.id) {
         Ok(words) => words.iter().for_each(|it| graph_cache.channels.send_by(key, it)),
         Err(error) => {
             told::warn!(error, "no claim now");
@@ -307,7 +315,7 @@ impl Keeper {
         let of_proof =
             matches!(control, Control::Claim(_) | Control::ClaimPart(_) | Control::Proof(_));
         let channel = graph_cache.channels.get(key)?;
-        let is_met = channel.hello.is_some() && !channel.proving.round.goes_on();
+        let is_met = channel.hello.is_some() && !channel.authentication.exchange.is_running();
         if let Control::Refused(reason) = control {
             // Whoever is met has no reason to say so.
             if !is_met && !graph_cache.channels.is_remote(key) {
@@ -325,7 +333,7 @@ impl Keeper {
             }
             return Some(control).filter(|_| !of_proof);
         };
-        let was_proved = channel.proving.proved.is_some();
+        let was_proved = channel.authentication.proved.is_some();
         if !of_proof {
             if !was_proved {
                 self.refuse(graph_cache, key, ONE_IN_CLEAR);
@@ -333,7 +341,7 @@ impl Keeper {
             return Some(control).filter(|_| was_proved);
         }
         let (target, credentials) = (channel.target, channel.credentials());
-        let expected = channel.proving.token().or(target);
+        let expected = channel.authentication.token().or(target);
         let accepted_ns = target.is_none().then_some(channel.since_boot_ns());
         let ends = Ends { own: self.session.id, expected, credentials, accepted_ns };
         if !was_proved && CLAIMED_BYTES_MAX < graph_cache.channels.claimed_bytes() {
@@ -344,14 +352,14 @@ impl Keeper {
             return None;
         }
         let channel = graph_cache.channels.get(key)?;
-        match channel.proving.take(security, ends, control) {
+        match channel.authentication.handle_message(security, ends, control) {
             Ok((words, is_proved)) => {
-                let peer = channel.proving.token().filter(|_| is_proved);
+                let peer = channel.authentication.token().filter(|_| is_proved);
                 words.iter().for_each(|it| graph_cache.channels.send_by(key, it));
                 let peer = peer?;
                 graph_cache.channels.forgive(peer);
                 match target {
-                    _ if was_proved => graph_cache.hold_to_permissions(&self.session, peer),
+                    _ if was_proved => graph_cache.apply_permissions(&self.session, peer),
                     Some(target) => say_hello(&self.session, graph_cache, key, target),
                     None => {}
                 }
@@ -362,7 +370,7 @@ impl Keeper {
     }
 
     /// Looks whether the keystore was renewed, and whether whoever is met still counts. Answers when that is looked at again.
-    pub(super) fn look_at_keys(&self) -> Option<u64> {
+    pub(super) fn check_keys(&self) -> Option<u64> {
         let security = self.session.security()?;
         let renewal = security.renew();
         let mut graph_cache = self.session.graph_cache();
@@ -375,7 +383,7 @@ impl Keeper {
                 graph_cache.channels.hurry();
                 graph_cache.channels.look_again();
                 for key in graph_cache.channels.proved_keys() {
-                    self.prove_again(&mut graph_cache, security, key);
+                    self.authenticate_again(&mut graph_cache, security, key);
                 }
             }
             Renewal::Refused(why) => {
@@ -387,7 +395,7 @@ impl Keeper {
         }
         let now = SystemTime::now();
         for key in graph_cache.channels.proved_keys() {
-            let proved = graph_cache.channels.get(key).and_then(|it| it.proving.proved());
+            let proved = graph_cache.channels.get(key).and_then(|it| it.authentication.proved());
             let expired = proved.filter(|it| it.expiry() < now);
             if let Some(subject) = expired.map(|it| it.certificate().subject().to_owned()) {
                 let reason =
@@ -398,9 +406,9 @@ impl Keeper {
         Some(after(clock::monotonic_ns(), KEYS))
     }
 
-    fn prove_again(&self, graph_cache: &mut GraphCache, security: &Security, key: u64) {
+    fn authenticate_again(&self, graph_cache: &mut GraphCache, security: &Security, key: u64) {
         let Some(channel) = graph_cache.channels.get(key) else { return };
-        match channel.proving.begin(security, self.session.id) {
+        match channel.authentication.begin(security, self.session.id) {
             Ok(words) => words.iter().for_each(|it| graph_cache.channels.send_by(key, it)),
             Err(error) => told::warn!(error, "the renewed key is not proved"),
         }
