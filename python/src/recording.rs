@@ -1,7 +1,7 @@
 //! Recordings: MCAP files and the folders of rosbag2, as messages of the classes that programs know.
 
 use std::any::Any;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -25,18 +25,29 @@ use crate::qos::{Qos, qos_of};
 use crate::types::{Plan, plan_of};
 use crate::waiting::lock;
 
-/// Opens a recording: an MCAP file, or a folder as rosbag2 writes it.
+/// Opens a recording: an MCAP file, or a folder as rosbag2 writes it. With `mapped`, messages that are not packed are views of the
+/// file, which is mapped into memory: the fastest way to large ones. Their checksums are not compared, and what others
+/// write into the file is seen. Where it is made shorter meanwhile, what is gone reads as zeros, and the iteration ends with
+/// an `OSError`.
 #[pyfunction]
-pub(crate) fn open_recording(py: Python<'_>, path: PathBuf) -> PyResult<Recording> {
+#[pyo3(signature = (path, *, mapped = false))]
+pub(crate) fn open_recording(py: Python<'_>, path: PathBuf, mapped: bool) -> PyResult<Recording> {
     if !path.exists() {
         return Err(PyFileNotFoundError::new_err(format!("{}: it is not there", path.display())));
     }
-    let opened = py.detach(|| RawRecording::open(&path)).map_err(raised)?;
+    let opened = py.detach(|| opened(&path, mapped)).map_err(raised)?;
     let topics = topics_of(&opened);
     let summary = opened.summary();
     let (first_ns, last_ns, count) = (summary.first_ns, summary.last_ns, summary.messages);
     let damages = summary.damages.iter().map(ToString::to_string).collect();
-    Ok(Recording { path, topics, first_ns, last_ns, count, damages })
+    Ok(Recording { path, is_mapped: mapped, topics, first_ns, last_ns, count, damages })
+}
+
+fn opened(path: &Path, is_mapped: bool) -> tsuji_record::Result<RawRecording> {
+    match is_mapped {
+        true => RawRecording::open_mapped(path),
+        false => RawRecording::open(path),
+    }
 }
 
 fn topics_of(opened: &RawRecording) -> Arc<[Topic]> {
@@ -70,6 +81,7 @@ struct Topic {
 #[pyclass(frozen, module = "tsuji")]
 pub(crate) struct Recording {
     path: PathBuf,
+    is_mapped: bool,
     topics: Arc<[Topic]>,
     first_ns: u64,
     last_ns: u64,
@@ -148,7 +160,7 @@ impl Recording {
                 return Err(PyLookupError::new_err(text));
             }
         }
-        let opened = py.detach(|| RawRecording::open(&self.path)).map_err(raised)?;
+        let opened = py.detach(|| opened(&self.path, self.is_mapped)).map_err(raised)?;
         // It may have grown since it was opened.
         let known = topics_of(&opened);
         let is_wanted = |topic: &Topic| names.as_ref().is_none_or(|it| it.contains(&topic.name));

@@ -45,8 +45,9 @@ def test_everything_is_there(path):
     assert "111 messages of 3 topics in 9.900 s" in repr(recording)
 
 
-def test_topics_and_times(path):
-    recording = tsuji.open(path)
+@pytest.mark.parametrize("mapped", [False, True])
+def test_topics_and_times(path, mapped):
+    recording = tsuji.open(path, mapped=mapped)
     pictures = [it.message for it in recording.messages("/image")]
     assert [it.height for it in pictures] == list(range(0, 100, 10))
     assert all((it.data == it.height).all() and not it.data.flags.writeable for it in pictures)
@@ -185,15 +186,17 @@ def test_a_file_that_is_another_by_now(tmp_path):
     assert [(it.topic, it.message.data) for it in recording] == [("/b", "b"), ("/a", "a")]
 
 
+@pytest.mark.parametrize("mapped", [False, True])
 @pytest.mark.parametrize("compression", [None, "lz4", "zstd"])
-def test_what_is_held_stays_when_the_rest_is_gone(tmp_path, compression):
+def test_what_is_held_stays_when_the_rest_is_gone(tmp_path, compression, mapped):
     path = tmp_path / "run.mcap"
     with tsuji.RecordingWriter(path, compression=compression) as writer:
         for number in range(20):
             data = numpy.full(500_000, number, dtype=numpy.uint8)
             writer.write("/image", Image(height=500, width=1000, step=1000, encoding="mono8", data=data), time=number + 1)
             writer.write("/level", Float64(data=number / 2), time=number + 1.5)
-    held = [(it.topic, it.message) for it in tsuji.open(path)]
+    held = [(it.topic, it.message) for it in tsuji.open(path, mapped=mapped)]
+    path.unlink()
     arrays = [message.data for topic, message in held if topic == "/image"]
     levels = [message for topic, message in held if topic == "/level"]
     del held
@@ -203,7 +206,8 @@ def test_what_is_held_stays_when_the_rest_is_gone(tmp_path, compression):
     assert not arrays[0].flags.writeable
 
 
-def test_a_message_of_a_recording_is_published(tmp_path, make_node, topic):
+@pytest.mark.parametrize("mapped", [False, True])
+def test_a_message_of_a_recording_is_published(tmp_path, make_node, topic, mapped):
     path = tmp_path / "run.mcap"
     ranges = numpy.arange(100_000, dtype=numpy.float32)
     # Names of several lengths let the messages lie at every place in the file.
@@ -214,7 +218,7 @@ def test_a_message_of_a_recording_is_published(tmp_path, make_node, topic):
     node = make_node()
     publisher, subscription = node.publisher(topic, LaserScan), node.subscribe(topic, LaserScan)
     publisher.wait_for_subscriptions(timeout=30)
-    for it in tsuji.open(path):
+    for it in tsuji.open(path, mapped=mapped):
         publisher.publish(it.message)
         came = subscription.recv(timeout=30)
         assert came.header.frame_id == it.message.header.frame_id
@@ -222,3 +226,23 @@ def test_a_message_of_a_recording_is_published(tmp_path, make_node, topic):
         # And one whose fields were asked for before.
         publisher.publish(it.message)
         assert (subscription.recv(timeout=30).ranges == ranges).all()
+
+
+def test_a_mapped_file_that_is_made_shorter(tmp_path):
+    path = tmp_path / "run.mcap"
+    with tsuji.RecordingWriter(path, compression=None) as writer:
+        for number in range(20):
+            data = numpy.full(500_000, 7, dtype=numpy.uint8)
+            writer.write("/image", Image(height=500, width=1000, step=1000, encoding="mono8", data=data), time=number + 1)
+    messages = iter(tsuji.open(path, mapped=True))
+    first, second = next(messages).message, next(messages).message
+    before, after = first.data, second.data
+    with open(path, "r+b") as file:
+        file.truncate(400_000)
+    with pytest.raises(OSError, match="run.mcap.*made shorter"):
+        for it in messages:
+            it.message.data.sum()
+    assert before[0] == 7 and before[-1] == 0 and after.sum() == 0
+    with pytest.raises(OSError, match="it is empty"):
+        path.write_bytes(b"")
+        tsuji.open(path, mapped=True)

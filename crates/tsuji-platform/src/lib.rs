@@ -13,6 +13,7 @@ pub mod futex;
 pub mod life;
 pub mod limit;
 pub mod lock;
+pub mod mapped_file;
 pub mod memory;
 pub mod multicast;
 pub mod network;

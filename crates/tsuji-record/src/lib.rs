@@ -21,6 +21,9 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::missing_errors_doc)]
 
+mod chunk;
+pub use chunk::CHUNK_BYTES_MAX;
+
 mod error;
 pub use error::{Error, ErrorKind, Result};
 
@@ -59,8 +62,8 @@ pub use player::{ControlChange, Controls, PlayOptions, Played, Player, Position,
 
 mod read;
 pub use read::{
-    CHUNK_BYTES_MAX, DEFINITION_BYTES_MAX, DEFINITIONS_BYTES_MAX, Damage, Messages,
-    RECORD_BYTES_MAX, RecordedTopic, Recording, Summary, TOPICS_MAX,
+    DEFINITION_BYTES_MAX, DEFINITIONS_BYTES_MAX, Damage, Messages, RECORD_BYTES_MAX, RecordedTopic,
+    Recording, Summary, TOPICS_MAX,
 };
 
 #[cfg(feature = "node")]

@@ -3,14 +3,36 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::io::Read;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
+
+use tsuji_platform::mapped_file::MappedFile;
 
 /// Bytes of what a message has before its data.
 pub(crate) const HEAD_OF_MESSAGE: usize = 22;
 
 /// What `zstd` begins with. The first byte of a message in CDR is 0.
 pub(crate) const ZSTD_MAGIC: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
+
+/// A part of a file.
+#[derive(Debug)]
+pub(crate) enum Part {
+    /// Read, and unpacked if it was packed.
+    Read(Vec<u8>),
+    /// Where it lies in a mapped file.
+    Mapped(Arc<MappedFile>, Range<usize>),
+}
+
+impl Deref for Part {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Read(bytes) => bytes,
+            Self::Mapped(file, range) => &file[range.clone()],
+        }
+    }
+}
 
 /// A message of a recording. It keeps what it was read with, at most [`KEPT_TIMES_MAX`] times its own bytes.
 #[derive(Clone)]
@@ -20,7 +42,7 @@ pub struct RecordedMessage {
     /// Its topic, by its place in [`Recording::topics`](crate::Recording::topics).
     pub topic: usize,
     /// What it was read with: a chunk, or messages outside chunks.
-    read: Arc<Vec<u8>>,
+    read: Arc<Part>,
     /// Where its data is in that.
     data: Range<usize>,
 }
@@ -28,7 +50,7 @@ pub struct RecordedMessage {
 impl RecordedMessage {
     /// `None` if it is too short, or of no channel that is known.
     pub(crate) fn new(
-        read: &Arc<Vec<u8>>,
+        read: &Arc<Part>,
         record: Range<usize>,
         channels: &HashMap<u16, usize>,
     ) -> Option<Self> {
@@ -51,7 +73,7 @@ impl RecordedMessage {
         // It grows by what is there, and no further.
         let bytes = source.take(*room + 1).read_to_end(&mut data).ok()? as u64;
         *room = room.checked_sub(bytes)?;
-        (self.data, self.read) = (0..data.len(), Arc::new(data));
+        (self.data, self.read) = (0..data.len(), Arc::new(Part::Read(data)));
         Some(self)
     }
 
@@ -60,16 +82,19 @@ impl RecordedMessage {
         &self.read[self.data.clone()]
     }
 
-    /// How many bytes of memory the message keeps: those that it was read with.
+    /// How many bytes of memory the message keeps: those that it was read with. What is mapped is the system's to keep.
     pub(crate) fn kept_bytes(&self) -> usize {
-        self.read.len()
+        match &*self.read {
+            Part::Read(bytes) => bytes.len(),
+            Part::Mapped(..) => 0,
+        }
     }
 
     /// The same message, which keeps at most [`KEPT_TIMES_MAX`] times its own bytes: it is copied where it would keep more.
     pub(crate) fn compacted(mut self) -> Self {
         if self.data.len() < self.kept_bytes() / KEPT_TIMES_MAX {
             let data = self.data().to_vec();
-            (self.data, self.read) = (0..data.len(), Arc::new(data));
+            (self.data, self.read) = (0..data.len(), Arc::new(Part::Read(data)));
         }
         self
     }

@@ -6,17 +6,18 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tsuji_core::Qos;
 use tsuji_msg::TypeName;
+use tsuji_platform::mapped_file::MappedFile;
 
+use crate::chunk::{CHUNK_BYTES_MAX, apart, unpack};
 use crate::fields::{self, Record};
-use crate::file::{Frame, Frames, HEAD_BYTES, Step, op};
+use crate::file::{Frame, Frames, Step, op};
 use crate::list::{self, LIST, List, Packing};
-use crate::message::{HEAD_OF_MESSAGE, RecordedMessage, ZSTD_MAGIC};
+use crate::message::{HEAD_OF_MESSAGE, Part, RecordedMessage, ZSTD_MAGIC};
 use crate::span::Span;
 use crate::{Error, ErrorKind, OFFERS_MAX, Result, offered, schema};
 
@@ -25,9 +26,6 @@ pub const TOPICS_MAX: usize = 10_000;
 
 /// Bytes of a record. A larger one is told as damage and left out.
 pub const RECORD_BYTES_MAX: u64 = 1 << 30;
-
-/// Bytes of an unpacked chunk. A larger one is told as damage and left out.
-pub const CHUNK_BYTES_MAX: u64 = 1 << 30;
 
 /// Bytes of a schema or a channel. A larger one is told as damage and left out.
 pub const DEFINITION_BYTES_MAX: usize = 4 << 20;
@@ -56,6 +54,8 @@ pub struct Recording {
     files: Vec<Opened>,
     /// The one file that is open, if any is; what is in memory always is.
     open: Option<usize>,
+    /// Whether files are mapped.
+    is_mapped: bool,
     topics: Vec<RecordedTopic>,
     pieces: Vec<Piece>,
     /// The files' schemas, those that several have once.
@@ -144,10 +144,17 @@ impl fmt::Display for Damage {
 trait Source: Read + Seek + Send {}
 impl<R: Read + Seek + Send> Source for R {}
 
+/// A file while it is open.
+struct Content {
+    frames: Frames<Box<dyn Source>>,
+    /// What the frames are read from, if they are mapped.
+    mapped: Option<Arc<MappedFile>>,
+}
+
 struct Opened {
     path: PathBuf,
     /// `None` while a file is closed.
-    frames: Option<Frames<Box<dyn Source>>>,
+    content: Option<Content>,
     /// Places of topics by channel.
     channels: HashMap<u16, usize>,
     schemas: HashMap<u16, Arc<Schema>>,
@@ -203,15 +210,32 @@ impl Recording {
     ///
     /// Those of [`open`](Self::open); the limits are those of all together.
     pub fn open_all(paths: &[impl AsRef<Path>]) -> Result<Self> {
-        let mut recording = Self::empty();
+        Self::empty().with_all(paths)
+    }
+
+    /// Opens a file or a folder, whose messages are where they lie in the file if they are not packed: nothing is copied, and no
+    /// checksum of what is not packed is compared. The rest is as of [`open`](Self::open).
+    ///
+    /// What others write into the files meanwhile is seen. Where a file is made shorter, or cannot be read, what is not there
+    /// reads as zeros, and the iterator of [`messages`](Self::messages) ends with an error.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`open`](Self::open); [`ErrorKind::Disk`] also if a file cannot be mapped, as none can that is empty, or where
+    /// [`MAPPED_FILES_MAX`](tsuji_platform::mapped_file::MAPPED_FILES_MAX) are mapped.
+    pub fn open_mapped(path: &Path) -> Result<Self> {
+        Self { is_mapped: true, ..Self::empty() }.with_all(&[path])
+    }
+
+    fn with_all(mut self, paths: &[impl AsRef<Path>]) -> Result<Self> {
         for path in paths {
             let (files, list) = files_of(path.as_ref())?;
             for file in files {
-                recording.add(&file, None)?;
+                self.add(&file, None)?;
             }
-            recording.take_in(list);
+            self.take_in(list);
         }
-        recording.ordered()
+        self.ordered()
     }
 
     /// Reads what is in memory.
@@ -223,7 +247,7 @@ impl Recording {
         let mut recording = Self::empty();
         let path = Path::new("memory");
         let frames = frames(path, Box::new(io::Cursor::new(bytes)))?;
-        recording.add(path, Some(frames))?;
+        recording.add(path, Some(Content { frames, mapped: None }))?;
         recording.ordered()
     }
 
@@ -242,7 +266,15 @@ impl Recording {
     /// left out, and in [`Summary::damages`] afterwards; chunks that end before `from_ns` are not looked into.
     pub fn messages(&mut self, from_ns: u64) -> Messages<'_> {
         let waiting = BinaryHeap::new();
-        Messages { recording: self, from_ns, next: 0, waiting, waiting_bytes: 0, count: 0 }
+        Messages {
+            recording: self,
+            from_ns,
+            next: 0,
+            waiting,
+            waiting_bytes: 0,
+            count: 0,
+            is_over: false,
+        }
     }
 
     /// Reads every message and finds every damage.
@@ -260,6 +292,7 @@ impl Recording {
         Self {
             files: Vec::new(),
             open: None,
+            is_mapped: false,
             topics: Vec::new(),
             pieces: Vec::new(),
             schemas: HashSet::new(),
@@ -284,17 +317,18 @@ impl Recording {
     }
 
     /// Adds what is at `path`, or in memory.
-    fn add(&mut self, path: &Path, frames: Option<Frames<Box<dyn Source>>>) -> Result<()> {
+    fn add(&mut self, path: &Path, content: Option<Content>) -> Result<()> {
         let file = self.files.len();
         self.files.push(Opened {
             path: path.to_owned(),
-            frames,
+            content,
             channels: HashMap::new(),
             schemas: HashMap::new(),
             offers: HashMap::new(),
         });
         self.summary.files.push(path.to_owned());
         let mut found = self.walk(file)?;
+        self.check_mapped(file)?;
         for (name, offers) in std::mem::take(&mut found.offered) {
             for topic in self.topics.iter_mut().filter(|it| it.name == name) {
                 offered::merge(&mut topic.offered, &offers);
@@ -358,19 +392,30 @@ impl Recording {
         Ok(())
     }
 
-    /// The records of a file, which is opened if it is closed; then that which was open is closed, so that a recording of
-    /// any number of files has one open.
-    fn frames(&mut self, file: usize) -> Result<&mut Frames<Box<dyn Source>>> {
-        if self.files[file].frames.is_none()
+    /// A file, which is opened if it is closed; then that which was open is closed, so that a recording of any number of files
+    /// has one open.
+    fn content(&mut self, file: usize) -> Result<&mut Content> {
+        if self.files[file].content.is_none()
             && let Some(other) = self.open.replace(file)
         {
-            self.files[other].frames = None;
+            self.files[other].content = None;
         }
-        let Opened { path, frames: opened, .. } = &mut self.files[file];
-        match opened {
-            Some(frames) => Ok(frames),
-            None => Ok(opened.insert(open(path)?)),
+        let Opened { path, content, .. } = &mut self.files[file];
+        match content {
+            Some(content) => Ok(content),
+            None => Ok(content.insert(open(path, self.is_mapped)?)),
         }
+    }
+
+    fn frames(&mut self, file: usize) -> Result<&mut Frames<Box<dyn Source>>> {
+        Ok(&mut self.content(file)?.frames)
+    }
+
+    /// Refuses a mapped file, if it is open, of which a part is gone.
+    fn check_mapped(&self, file: usize) -> Result<()> {
+        let content = self.files[file].content.as_ref();
+        let mapped = content.and_then(|it| it.mapped.as_deref());
+        mapped.map_or(Ok(()), MappedFile::check).map_err(|error| self.unread(file, error))
     }
 
     /// Goes over a file's records without unpacking any.
@@ -501,27 +546,36 @@ impl Recording {
     }
 
     /// A record's body, unless it is too large.
-    fn body(&mut self, file: usize, frame: Frame) -> Result<Option<Vec<u8>>> {
-        self.bytes(file, frame.body(), frame.len)
+    fn body(&mut self, file: usize, frame: Frame) -> Result<Option<Part>> {
+        self.part(file, frame.body(), frame.len)
     }
 
-    fn bytes(&mut self, file: usize, at: u64, len: u64) -> Result<Option<Vec<u8>>> {
+    fn part(&mut self, file: usize, at: u64, len: u64) -> Result<Option<Part>> {
         if RECORD_BYTES_MAX < len {
             let text = format!("{len} bytes are left out; a record has at most {RECORD_BYTES_MAX}");
             self.damage(file, at, text);
             return Ok(None);
         }
-        // The walk has seen that the file is so long.
-        match self.frames(file)?.read(at, len as usize) {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(error) => Err(self.unread(file, error)),
-        }
+        // The walk has seen that the file is so long, or was.
+        let (at, len, content) = (at, len as usize, self.content(file)?);
+        let part = match &content.mapped {
+            Some(mapped) => {
+                let start = usize::try_from(at).unwrap_or(usize::MAX);
+                match start.checked_add(len).filter(|end| *end <= mapped.len()) {
+                    Some(end) => Ok(Part::Mapped(Arc::clone(mapped), start..end)),
+                    None => Err(io::ErrorKind::UnexpectedEof.into()),
+                }
+            }
+            None => content.frames.read(at, len).map(Part::Read),
+        };
+        part.map(Some).map_err(|error| self.unread(file, error))
     }
 
     /// All messages of a piece, in the order of their times. However often it is loaded, its damages are told once.
     fn load(&mut self, piece: usize) -> Result<Vec<RecordedMessage>> {
         let (kept, count) = (self.summary.damages.len(), self.summary.damage_count);
         let messages = self.read_piece(piece)?;
+        self.check_mapped(self.pieces[piece].file)?;
         if std::mem::replace(&mut self.pieces[piece].is_told, true) {
             self.summary.damages.truncate(kept);
             self.summary.damage_count = count;
@@ -531,16 +585,16 @@ impl Recording {
 
     fn read_piece(&mut self, piece: usize) -> Result<Vec<RecordedMessage>> {
         let Piece { file, kind, at, len, .. } = self.pieces[piece];
-        let Some(bytes) = self.bytes(file, at, len)? else { return Ok(Vec::new()) };
+        let Some(part) = self.part(file, at, len)? else { return Ok(Vec::new()) };
         let (read, records) = match kind {
-            PieceKind::Chunk => match unpack(bytes) {
+            PieceKind::Chunk => match unpack(part) {
                 Ok(unpacked) => unpacked,
                 Err(what) => {
                     self.damage(file, at, format!("a chunk is left out: {what}"));
                     return Ok(Vec::new());
                 }
             },
-            PieceKind::Loose => (bytes, 0..len as usize),
+            PieceKind::Loose => (part, 0..len as usize),
         };
         let read = Arc::new(read);
         let mut messages = Vec::new();
@@ -726,6 +780,7 @@ pub struct Messages<'a> {
     waiting: BinaryHeap<Entry>,
     waiting_bytes: usize,
     count: u64,
+    is_over: bool,
 }
 
 /// By its time, then by when it was read.
@@ -788,15 +843,35 @@ impl Iterator for Messages<'_> {
                 self.waiting.push(Reverse((log_ns, self.count, message)));
             }
         }
-        let Reverse((_, _, message)) = self.waiting.pop()?;
+        let Some(Reverse((_, _, message))) = self.waiting.pop() else {
+            // What was looked at since the last was loaded.
+            let open =
+                self.recording.open.filter(|_| !std::mem::replace(&mut self.is_over, true))?;
+            return self.recording.check_mapped(open).err().map(Err);
+        };
         self.waiting_bytes -= message.bytes();
         Some(Ok(message.0))
     }
 }
 
-fn open(path: &Path) -> Result<Frames<Box<dyn Source>>> {
+fn open(path: &Path, is_mapped: bool) -> Result<Content> {
     let file = File::open(path).map_err(|error| unread(path, error))?;
-    frames(path, Box::new(BufReader::with_capacity(1 << 16, file)))
+    if is_mapped {
+        let mapped = Arc::new(MappedFile::new(file).map_err(|error| unread(path, error))?);
+        let frames = frames(path, Box::new(io::Cursor::new(Shared(Arc::clone(&mapped)))))?;
+        return Ok(Content { frames, mapped: Some(mapped) });
+    }
+    let frames = frames(path, Box::new(BufReader::with_capacity(1 << 16, file)))?;
+    Ok(Content { frames, mapped: None })
+}
+
+/// A mapped file as bytes that a cursor goes over.
+struct Shared(Arc<MappedFile>);
+
+impl AsRef<[u8]> for Shared {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
 }
 
 fn frames(path: &Path, source: Box<dyn Source>) -> Result<Frames<Box<dyn Source>>> {
@@ -839,83 +914,6 @@ fn unread(path: &Path, error: io::Error) -> Error {
     Error::disk(format_args!("cannot read {}", path.display()), error)
 }
 
-/// How many times what is packed by zstd is reserved for what it makes. More is unpacked step by step.
-const RATIO_MAX: u64 = 64;
-
-/// The records of a chunk, which is handed over with its head; or what is wrong with it.
-fn unpack(record: Vec<u8>) -> std::result::Result<(Vec<u8>, Range<usize>), String> {
-    let body = record.get(HEAD_BYTES as usize..).unwrap_or_default();
-    let Record::Chunk(chunk) = fields::parse(op::CHUNK, body)? else {
-        return Err("it is none".to_owned());
-    };
-    let size = chunk.uncompressed_size;
-    if CHUNK_BYTES_MAX < size {
-        return Err(format!("it has {size} bytes unpacked; allowed: {CHUNK_BYTES_MAX}"));
-    }
-    let packed = |source: io::Result<Box<dyn Read + '_>>| {
-        let mut bytes = Vec::new();
-        // It grows by what is there and not by what is said to be, and no further.
-        let read = source.and_then(|it| it.take(size + 1).read_to_end(&mut bytes));
-        read.map(|_| Some(bytes)).map_err(|error| format!("it cannot be unpacked: {error}"))
-    };
-    // Where so much is likely to be there.
-    let zstd_at_once = || {
-        let is_likely = size <= (chunk.data.len() as u64).saturating_mul(RATIO_MAX);
-        is_likely.then(|| zstd::bulk::decompress(chunk.data, size as usize).ok()).flatten()
-    };
-    let unpacked = match chunk.compression {
-        "" => None,
-        "zstd" => match zstd_at_once() {
-            Some(bytes) => Some(bytes),
-            // It also tells what is wrong.
-            None => packed(zstd::Decoder::new(chunk.data).map(|it| Box::new(it) as _))?,
-        },
-        "lz4" => packed(lz4::Decoder::new(chunk.data).map(|it| Box::new(it) as _))?,
-        other => return Err(format!("it is packed as \"{other}\"; read: zstd and lz4")),
-    };
-    let bytes = unpacked.as_deref().unwrap_or(chunk.data);
-    if bytes.len() as u64 != size {
-        return Err(format!("it has not the {size} bytes that it says"));
-    }
-    // 0 says that there is none.
-    let (said, found) = (chunk.uncompressed_crc, crc32fast::hash(bytes));
-    if said != 0 && said != found {
-        return Err(format!("its CRC is {found:08x}, where it says {said:08x}"));
-    }
-    let whole: usize =
-        apart(bytes, 0..bytes.len()).map(|(_, body)| HEAD_BYTES as usize + body.len()).sum();
-    if whole != bytes.len() {
-        return Err("it ends in the middle of a record".to_owned());
-    }
-    match unpacked {
-        Some(unpacked) => {
-            let all = 0..unpacked.len();
-            Ok((unpacked, all))
-        }
-        None => {
-            // What is not packed stands at the end of the record's fields.
-            let start = chunk.data.as_ptr() as usize - record.as_ptr() as usize;
-            let records = start..start + chunk.data.len();
-            Ok((record, records))
-        }
-    }
-}
-
-/// Records that stand one behind the other in this part of `bytes`, by where their bodies are; those that are whole.
-fn apart(bytes: &[u8], part: Range<usize>) -> impl Iterator<Item = (u8, Range<usize>)> {
-    let Range { mut start, end } = part;
-    std::iter::from_fn(move || {
-        let rest = &bytes[start..end];
-        let (&[opcode, ref len @ ..], after) =
-            rest.split_first_chunk::<{ HEAD_BYTES as usize }>()?;
-        let len = u64::from_le_bytes(*len).try_into().ok()?;
-        after.get(..len)?;
-        let body = start + HEAD_BYTES as usize..start + HEAD_BYTES as usize + len;
-        start = body.end;
-        Some((opcode, body))
-    })
-}
-
 /// The file itself, or those that a folder of rosbag2 names, in their order, and what else its list says.
 fn files_of(path: &Path) -> Result<(Vec<PathBuf>, List)> {
     if !fs::metadata(path).map_err(|error| unread(path, error))?.is_dir() {
@@ -941,11 +939,7 @@ mod tests {
     use tsuji_core::History;
 
     use super::*;
-
-    /// A record with its head.
-    fn record(opcode: u8, body: &[u8]) -> Vec<u8> {
-        [&[opcode][..], &(body.len() as u64).to_le_bytes(), body].concat()
-    }
+    use crate::chunk::tests::{chunk, record};
 
     /// A text as records have it.
     fn text(text: &str) -> Vec<u8> {
@@ -1084,47 +1078,5 @@ mod tests {
             let Summary { damages, damage_count, .. } = recording.summary();
             assert_eq!((damages.len(), *damage_count), (DAMAGES_MAX, count as u64));
         }
-    }
-
-    /// A chunk without a checksum, as nobody who wants to be read writes it.
-    fn chunk(compression: &str, content: &[u8], unpacked: u64) -> Vec<u8> {
-        let mut body = [0; 16].to_vec();
-        body.extend(unpacked.to_le_bytes());
-        body.extend([0; 4]);
-        body.extend((compression.len() as u32).to_le_bytes());
-        body.extend(compression.as_bytes());
-        body.extend((content.len() as u64).to_le_bytes());
-        body.extend(content);
-        record(op::CHUNK, &body)
-    }
-
-    #[test]
-    fn lengths_that_lie_inside_a_chunk_are_refused() {
-        for len in [5, 1000, 1 << 31, u64::MAX] {
-            let mut records = vec![op::MESSAGE];
-            records.extend(u64::to_le_bytes(len));
-            records.extend([1, 2, 3, 4]);
-            let unpacked = records.len() as u64;
-            let packed = zstd::bulk::compress(&records, 0).unwrap();
-            for unpacked in [unpacked, 0, 1, unpacked - 1, unpacked + 1, 1 << 29] {
-                let none = |chunk: &[u8]| {
-                    unpack(chunk.to_vec()).map_or(true, |(_, records)| records.is_empty())
-                };
-                assert!(none(&chunk("zstd", &packed, unpacked)), "{len} of {unpacked}");
-                assert!(none(&chunk("", &records, unpacked)), "{len} of {unpacked}");
-            }
-        }
-    }
-
-    #[test]
-    fn chunks_that_are_none_are_refused() {
-        let check = |chunk: &[u8], expect: &str| {
-            let error = unpack(chunk.to_vec()).unwrap_err();
-            assert!(error.contains(expect), "{error}");
-        };
-        check(&[], "");
-        check(&[op::CHUNK; 60], "");
-        check(&chunk("brotli", &[1], 1), "packed as \"brotli\"; read: zstd and lz4");
-        check(&chunk("zstd", &[1], 1 << 40), "unpacked; allowed");
     }
 }
