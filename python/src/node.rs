@@ -40,13 +40,8 @@ pub(crate) struct Node {
     executor: Mutex<Option<Executor>>,
 }
 
-/// The contexts of this process that have nodes: each is shut down with its last node, and all before the interpreter ends.
+/// The contexts of this process, one for each node, which are shut down before the interpreter ends.
 static CONTEXTS: Mutex<Vec<Weak<Context>>> = Mutex::new(Vec::new());
-
-/// Nodes of one domain and run-time folder share a participant.
-fn share(one: &Context, other: &Context) -> bool {
-    (one.domain(), one.runtime_folder()) == (other.domain(), other.runtime_folder())
-}
 
 /// What a callback raised. Of several the first is raised by the spin, and the others are told as unraisable.
 type Raised = Arc<Mutex<Option<PyErr>>>;
@@ -517,16 +512,13 @@ impl Node {
         if !self.life.end() {
             return;
         }
-        py.detach(|| self.node.leave_graph());
-        let mut contexts = lock(&CONTEXTS);
         let own = Arc::as_ptr(&self.context);
-        contexts.retain(|it| !std::ptr::eq(it.as_ptr(), own));
-        let others: Vec<Arc<Context>> = contexts.iter().filter_map(Weak::upgrade).collect();
-        drop(contexts);
+        lock(&CONTEXTS).retain(|it| !std::ptr::eq(it.as_ptr(), own));
         // The participant ends with its last node.
-        if !others.iter().any(|it| share(it, &self.context)) {
-            py.detach(|| self.context.shutdown());
-        }
+        py.detach(|| {
+            self.node.leave_graph();
+            self.context.leave();
+        });
     }
 
     /// Makes `spin` of this node raise `error`.

@@ -1,6 +1,7 @@
 //! Contexts: where nodes live.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -62,6 +63,8 @@ struct ContextCore {
     enclave: String,
     /// Wakes those who await messages. Made when the first does.
     waking: Mutex<Option<Waking>>,
+    /// Whether it was given up.
+    has_left: AtomicBool,
 }
 
 struct Waking {
@@ -121,6 +124,7 @@ impl Context {
             arguments: own,
             enclave,
             waking: Mutex::default(),
+            has_left: AtomicBool::new(false),
         };
         Ok(Self { core: Arc::new(core) })
     }
@@ -154,6 +158,14 @@ impl Context {
     /// Contexts of one process and domain that are not isolated end together.
     pub fn shutdown(&self) {
         self.core.session.stop();
+    }
+
+    /// Gives this context up, as dropping all of it does, while parts of it are still held: the contexts of one process and
+    /// domain that are not isolated go on until the last of them is given up, and end with it as by
+    /// [`shutdown`](Self::shutdown). One that is made meanwhile goes on. Of a context that was made of another, by
+    /// arguments of a node, that one is given up.
+    pub fn leave(&self) {
+        self.core.leave();
     }
 
     /// Shuts the context down on SIGINT, SIGTERM and SIGHUP, which comes when a terminal is closed.
@@ -600,13 +612,25 @@ impl Drop for ContextCore {
         if let Some(waking) = waking {
             waking.core.end();
         }
-        if self.parent.is_some() {
+        // One that was made of another goes with that.
+        if self.parent.is_none() {
+            self.leave();
+        }
+    }
+}
+
+impl ContextCore {
+    /// Counts it out of those that share its participant, once, or the one that it was made of.
+    fn leave(&self) {
+        if let Some(parent) = &self.parent {
+            return parent.leave();
+        }
+        if !self.session.is_current() || self.has_left.swap(true, Ordering::AcqRel) {
             return;
         }
-        if self.is_isolated {
-            self.session.stop();
-        } else {
-            Session::leave(&self.session);
+        match self.is_isolated {
+            true => self.session.stop(),
+            false => Session::leave(&self.session),
         }
     }
 }
@@ -904,7 +928,7 @@ impl ContextBuilder {
             report::warn!("{line}");
         }
         let is_isolated = self.is_isolated;
-        let waking = Mutex::default();
+        let (waking, has_left) = (Mutex::default(), AtomicBool::new(false));
         let core = ContextCore {
             session,
             is_isolated,
@@ -916,6 +940,7 @@ impl ContextBuilder {
             arguments: own,
             enclave,
             waking,
+            has_left,
         };
         Ok(Context { core: Arc::new(core) })
     }

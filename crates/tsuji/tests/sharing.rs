@@ -14,7 +14,8 @@ use std::time::Duration;
 
 use house::{Folder, HANG, Watchdog, keep_all, keep_last, take_until};
 use tsuji::{
-    Durability, ErrorKind, Message, Publisher, PublisherOptions, Qos, Subscription, WaitSet,
+    Context, Durability, ErrorKind, Interop, Message, Publisher, PublisherOptions, Qos,
+    Subscription, WaitSet,
 };
 use tsuji_interfaces::std_msgs::msg::UInt64;
 use tsuji_msg::cdr::{Reader, Sink, Writer};
@@ -270,4 +271,34 @@ fn what_is_pushed_out_may_call_its_own_ends_when_dropped() {
     }
     assert!(0 < subscription.counters().displaced);
     *AT_DROP.lock().unwrap() = None;
+}
+
+#[test]
+fn contexts_that_are_given_up_leave_those_that_are_made_meanwhile() {
+    let _watchdog = Watchdog::start("contexts that come and go");
+    let folder = Folder::new();
+    let made = || Context::builder().runtime_dir(&folder.0).interop(Interop::NONE).build().unwrap();
+    std::thread::scope(|scope| {
+        for number in 0..4 {
+            scope.spawn(move || {
+                for _ in 0..50 {
+                    let context = made();
+                    let node = context.node(&format!("n{number}")).unwrap();
+                    let subscription =
+                        node.create_polled_subscription::<UInt64>("t", keep_last(1)).unwrap();
+                    assert!(context.is_ok());
+                    context.leave();
+                    context.leave();
+                    drop((subscription, node));
+                }
+            });
+        }
+    });
+    let (first, second) = (made(), made());
+    first.leave();
+    assert!(first.is_ok() && second.is_ok());
+    drop(first);
+    assert!(second.is_ok());
+    second.leave();
+    assert!(!second.is_ok());
 }

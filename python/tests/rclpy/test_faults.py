@@ -219,12 +219,24 @@ def test_a_feedback_callback_that_raises_loses_nothing(node, other, executor, sp
 
 def test_to_sleep_leaves_nothing_behind(node):
     from rclpy.duration import Duration
+    from rclpy.exceptions import NotInitializedException
 
     ended = []
     for _ in range(20):
         node.get_clock().sleep_for(Duration(nanoseconds=1000))
-    thread = threading.Thread(target=lambda: ended.append(node.get_clock().sleep_for(Duration(seconds=100))))
+    begun = threading.Event()
+
+    def sleep():
+        begun.set()
+        try:
+            ended.append(node.get_clock().sleep_for(Duration(seconds=100)))
+        except NotInitializedException:
+            # It came too late to sleep.
+            ended.append(False)
+
+    thread = threading.Thread(target=sleep)
     thread.start()
+    begun.wait(PATIENCE)
     rclpy.shutdown()
     thread.join(PATIENCE)
     assert ended == [False] and not thread.is_alive()
