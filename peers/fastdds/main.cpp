@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -85,6 +86,9 @@ void secure(fast::DomainParticipantQos &qos, const std::string &folder) {
     file("auth.builtin.PKI-DH.identity_ca", "identity_ca.cert.pem");
     file("auth.builtin.PKI-DH.identity_certificate", "cert.pem");
     file("auth.builtin.PKI-DH.private_key", "key.pem");
+    if (std::filesystem::exists(folder + "/crl.pem")) {
+        file("auth.builtin.PKI-DH.identity_crl", "crl.pem");
+    }
     file("access.builtin.Access-Permissions.permissions_ca", "permissions_ca.cert.pem");
     file("access.builtin.Access-Permissions.governance", "governance.p7s");
     file("access.builtin.Access-Permissions.permissions", "permissions.p7s");

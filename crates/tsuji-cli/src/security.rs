@@ -43,6 +43,15 @@ pub(crate) enum Command {
         tsuji security explain --keystore ~/keystore /talker publish /chatter\n  \
         tsuji security explain /arm send-goal /reach --domain-id 3")]
     Explain(Explain),
+    /// Take certificates of enclaves back
+    #[command(
+        after_help = "Adds them to the list of revoked certificates, crl.pem of each enclave, which rmw_fastrtps and rmw_cyclonedds \
+        read too. Processes of tsuji that run part with them within ten seconds. Robots that have a copy of the keystore \
+        need the new list.\n\nExamples:\n  \
+        tsuji security revoke --keystore ~/keystore /talker\n  \
+        tsuji security revoke --keystore ~/keystore --days 30     the same list, for 30 days from now"
+    )]
+    Revoke(Revoke),
     /// Refused, with what takes its place
     #[command(external_subcommand)]
     Other(Vec<String>),
@@ -85,6 +94,21 @@ pub(crate) struct Check {
     #[command(flatten)]
     keystore: Keystore,
     /// Print JSON: an array of enclaves
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Revoke {
+    /// The enclaves, such as /talker. Without any, the list is renewed as it is
+    #[arg(value_name = "ENCLAVE", value_parser = enclave_name)]
+    enclaves: Vec<String>,
+    #[command(flatten)]
+    keystore: Keystore,
+    /// How many days the list counts; then nobody is met until there is a new one
+    #[arg(long, value_name = "N", default_value_t = 3650, value_parser = clap::value_parser!(u32).range(1..=36_500))]
+    days: u32,
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -146,6 +170,7 @@ pub(crate) fn run(command: &Command, globals: &Globals, out: &mut Output) -> any
         Command::Create(args) => create(args, globals, out),
         Command::Check(args) => check(args, out),
         Command::Explain(args) => explain(args, globals, out),
+        Command::Revoke(args) => revoke(args, out),
         Command::Other(words) => {
             let verb = words.first().map_or("", String::as_str);
             elsewhere::refuse(&format!("security {verb}"))
@@ -250,6 +275,33 @@ fn create(args: &Create, globals: &Globals, out: &mut Output) -> anyhow::Result<
             folder.join("private").display()
         ));
     }
+    Ok(())
+}
+
+fn revoke(args: &Revoke, out: &mut Output) -> anyhow::Result<()> {
+    let folder = args.keystore.folder()?;
+    let now = SystemTime::now();
+    let waits = || output::note("another command makes something in this keystore; waiting for it");
+    let maker = Maker::open(&folder, now, waits)?;
+    let lifetime = Lifetime::days(now, args.days);
+    let others = maker.revoke(&args.enclaves, lifetime, now)?;
+    for name in &others {
+        output::warning(format_args!("{name}: has a crl.pem of its own, which is kept"));
+    }
+    let expires = maker.expires_at().min(lifetime.expires_at());
+    let list = folder.join("public").join("crl.pem").display().to_string();
+    if args.json {
+        let expires_s =
+            expires.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+        let json = json!({ "list": list, "revoked": args.enclaves, "expires_s": expires_s, "kept": others });
+        out.lines(serde_json::to_string_pretty(&json)?)?;
+        return Ok(());
+    }
+    for name in &args.enclaves {
+        out.line(format_args!("{name}: revoked"))?;
+    }
+    let left = days(expires.duration_since(now).unwrap_or_default());
+    out.line(format_args!("{list}: new, expires in {left}"))?;
     Ok(())
 }
 

@@ -9,6 +9,7 @@ use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::ParsedExtension;
 use x509_parser::pem::parse_x509_pem;
 use x509_parser::prelude::FromDer;
+use x509_parser::revocation_list::CertificateRevocationList;
 
 use crate::name::Name;
 
@@ -110,6 +111,37 @@ impl Certificate {
     /// The key that it vouches for, as it is encoded in it.
     pub(crate) fn key(&self) -> Vec<u8> {
         self.read(|it| it.public_key().subject_public_key.data.to_vec()).unwrap_or_default()
+    }
+
+    /// Its number among those that its authority has issued, as it is encoded in it.
+    pub(crate) fn serial(&self) -> Vec<u8> {
+        self.read(|it| it.tbs_certificate.raw_serial().to_vec()).unwrap_or_default()
+    }
+
+    /// Refuses a list of revoked certificates that this authority has not signed.
+    pub(crate) fn has_signed_list(
+        &self,
+        list: &CertificateRevocationList<'_>,
+    ) -> Result<(), String> {
+        let issuer = list.issuer().as_raw();
+        if self.read(|it| it.subject().as_raw() == issuer) != Some(true) {
+            return Err(format!("is not of {}", self.subject));
+        }
+        let may = |it: &X509Certificate<'_>| {
+            it.key_usage().is_ok_and(|usage| usage.is_none_or(|it| it.value.crl_sign()))
+        };
+        if self.read(may) != Some(true) {
+            return Err(format!("names {}, whose key may sign no such list", self.subject));
+        }
+        if !SIGNATURES.contains(&&*list.signature_algorithm.algorithm.to_id_string()) {
+            return Err(format!(
+                "is signed by an algorithm that is not trusted; allowed: {SIGNATURES_NAMED}"
+            ));
+        }
+        match self.read(|it| list.verify_signature(it.public_key()).is_ok()) {
+            Some(true) => Ok(()),
+            _ => Err(format!("is not signed by {}, whom it names", self.subject)),
+        }
     }
 
     /// Whether `authority` has issued it.

@@ -11,6 +11,7 @@ use x509_parser::pem::parse_x509_pem;
 
 use crate::certificate::{Certificate, is_within};
 use crate::key::Key;
+use crate::revocation::Revocations;
 use crate::{
     Answer, Deed, Governance, Grant, Identity, PERMISSIONS_BYTES_MAX, Permissions, Protection,
     signed,
@@ -113,6 +114,11 @@ impl Enclave {
         let permissions_ca = authority(PERMISSIONS_CA)?;
         let own = certificate(CERTIFICATE)?;
         own.is_issued_by(&identity_ca).map_err(refused(CERTIFICATE))?;
+        let revocations = Revocations::read(&folder.join(REVOCATIONS), &identity_ca)?;
+        if let Some(revocations) = &revocations {
+            revocations.is_valid_at(now).map_err(refused(REVOCATIONS))?;
+            revocations.permits(&own).map_err(refused(CERTIFICATE))?;
+        }
         let key = read_file(&folder.join(KEY)).and_then(|it| key_of(&it));
         let key = key.map_err(refused(KEY))?;
         if key.public() != own.key() {
@@ -137,10 +143,11 @@ impl Enclave {
             of(&permissions_ca, PERMISSIONS_CA),
             (grant.validity().1, PERMISSIONS.to_owned()),
         ];
+        expiries.extend(revocations.iter().map(|it| (it.expires_at(), REVOCATIONS.to_owned())));
         expiries.sort();
         let name = format!("/{parts}");
         let enclave = Self { name, certificate: own, governance, grant, expiries, folder };
-        Ok(Identity::new(enclave, key, [identity_ca, permissions_ca], signed))
+        Ok(Identity::new(enclave, key, [identity_ca, permissions_ca], revocations, signed))
     }
 
     /// Whether a keystore has an enclave, whole or not: its folder is there, or it cannot be seen whether it is. The folder of `/` is
@@ -159,9 +166,9 @@ impl Enclave {
     }
 
     /// The files of an enclave, there or not.
-    pub fn files(keystore: &Path, name: &str) -> [PathBuf; 6] {
+    pub fn files(keystore: &Path, name: &str) -> [PathBuf; 7] {
         let folder = folder_of(keystore, name);
-        [CERTIFICATE, KEY, IDENTITY_CA, PERMISSIONS_CA, GOVERNANCE, PERMISSIONS]
+        [CERTIFICATE, KEY, IDENTITY_CA, PERMISSIONS_CA, GOVERNANCE, PERMISSIONS, REVOCATIONS]
             .map(|it| folder.join(it))
     }
 
@@ -225,7 +232,7 @@ fn is_enclave(folder: &Path) -> bool {
     [CERTIFICATE, KEY, PERMISSIONS].iter().any(|it| folder.join(it).exists())
 }
 
-fn folder_of(keystore: &Path, name: &str) -> PathBuf {
+pub(crate) fn folder_of(keystore: &Path, name: &str) -> PathBuf {
     let (folder, parts) = (keystore.join(ENCLAVES), name.trim_start_matches('/'));
     if parts.is_empty() { folder } else { folder.join(parts) }
 }
@@ -319,5 +326,7 @@ pub(crate) const IDENTITY_CA: &str = "identity_ca.cert.pem";
 pub(crate) const PERMISSIONS_CA: &str = "permissions_ca.cert.pem";
 pub(crate) const GOVERNANCE: &str = "governance.p7s";
 pub(crate) const PERMISSIONS: &str = "permissions.p7s";
+/// As rmw_dds_common, and by it rmw_fastrtps and rmw_cyclonedds, calls it. It may be missing.
+pub(crate) const REVOCATIONS: &str = "crl.pem";
 /// Names have no more parts than this.
 const DEPTH_MAX: usize = 32;

@@ -36,6 +36,7 @@ mod proof;
 pub use proof::{Claim, End, Identity, PERMISSIONS_BYTES_MAX, Peer, Side};
 
 mod reader;
+mod revocation;
 mod signed;
 #[cfg(feature = "maker")]
 mod signing;

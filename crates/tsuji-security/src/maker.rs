@@ -9,17 +9,19 @@ use std::time::{Duration, SystemTime};
 
 use data_encoding::HEXLOWER;
 use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, Issuer, KeyPair,
-    PublicKeyData as _,
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, DistinguishedName,
+    DnType, IsCa, Issuer, KeyIdMethod, KeyPair, PublicKeyData as _, RevokedCertParams,
+    SerialNumber,
 };
 use ring::rand::{SecureRandom, SystemRandom};
 use time::OffsetDateTime;
 
 use crate::certificate::Certificate;
 use crate::keystore::{
-    CERTIFICATE, GOVERNANCE, IDENTITY_CA, KEY, PERMISSIONS, PERMISSIONS_CA, read_certificate,
-    read_file, read_governance, read_permissions,
+    CERTIFICATE, GOVERNANCE, IDENTITY_CA, KEY, PERMISSIONS, PERMISSIONS_CA, REVOCATIONS, folder_of,
+    read_certificate, read_file, read_governance, read_permissions,
 };
+use crate::revocation::Revocations;
 use crate::{Access, Enclave, Governance, Permissions, Refused, enclaves, signed, signing};
 
 /// From when to when something counts that is made.
@@ -193,6 +195,7 @@ impl Maker {
 
         let made = Additions { key: new.is_some(), permissions: permissions.is_some() };
         link_shared_files(&folder, name)?;
+        link_revocations(&self.folder, &folder, name)?;
         if let Some((key, certificate)) = new {
             replace_file(&folder.join(KEY), key.serialize_pem().as_bytes(), 0o600)?;
             replace_file(&path, certificate.as_bytes(), 0o644)?;
@@ -201,6 +204,45 @@ impl Maker {
             permissions.put(&folder.join(PERMISSIONS))?;
         }
         Ok((made, Enclave::read(&self.folder, name, now)?))
+    }
+
+    /// Takes the certificates of these enclaves back: puts a new list of revoked ones, with those of the list before, where all enclaves
+    /// have it. Those that have a list of their own keep that, and are returned. The list counts as long as `lifetime` says.
+    ///
+    /// # Errors
+    ///
+    /// The file that is missing, unreadable or of another authority, and why. What was there is then as it was.
+    pub fn revoke(
+        &self,
+        names: &[String],
+        lifetime: Lifetime,
+        now: SystemTime,
+    ) -> Result<Vec<String>, Refused> {
+        let authority = &self.identities.certificate;
+        let path = self.folder.join("public").join(REVOCATIONS);
+        let before = Revocations::read(&path, authority)?;
+        let mut serials = before.map_or_else(Vec::new, |it| it.serials().to_vec());
+        for name in names {
+            let path = folder_of(&self.folder, name).join(CERTIFICATE);
+            let certificate = read_certificate(&path)?;
+            certificate.is_issued_by(authority).map_err(Refused::of(&path))?;
+            if !serials.contains(&certificate.serial()) {
+                serials.push(certificate.serial());
+            }
+        }
+        let lifetime = lifetime.within(authority);
+        let list = self.identities.list(&serials, lifetime, now).map_err(Refused::of(&path))?;
+        replace_file(&path, list.as_bytes(), 0o644)?;
+        let shared = fs::canonicalize(&path).map_err(Refused::of(&path))?;
+        let mut others = Vec::new();
+        for name in enclaves(&self.folder) {
+            let folder = folder_of(&self.folder, &name);
+            link_revocations(&self.folder, &folder, &name)?;
+            if fs::canonicalize(folder.join(REVOCATIONS)).ok().as_ref() != Some(&shared) {
+                others.push(name);
+            }
+        }
+        Ok(others)
     }
 
     /// A key and its certificate, where an enclave has none.
@@ -299,21 +341,38 @@ fn link_shared_files(folder: &Path, name: &str) -> Result<(), Refused> {
         .mode(0o755)
         .create(folder)
         .map_err(Refused::of(folder))?;
-    let up = "../".repeat(name[1..].split('/').filter(|it| !it.is_empty()).count());
+    let up = up(name);
     for (file, whose) in [
         (IDENTITY_CA, format!("{up}../public/{IDENTITY_CA}")),
         (PERMISSIONS_CA, format!("{up}../public/{PERMISSIONS_CA}")),
         (GOVERNANCE, format!("{up}{GOVERNANCE}")),
     ] {
-        let link = folder.join(file);
-        match symlink(whose, &link) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                return Err(Refused::of(&link)(error));
-            }
-            _ => {}
-        }
+        link(folder, file, &whose)?;
     }
     Ok(())
+}
+
+/// Links the keystore's list of revoked certificates, if it has one, into the folder of an enclave.
+fn link_revocations(keystore: &Path, folder: &Path, name: &str) -> Result<(), Refused> {
+    if !is_there_or_link(&keystore.join("public").join(REVOCATIONS)) {
+        return Ok(());
+    }
+    link(folder, REVOCATIONS, &format!("{}../public/{REVOCATIONS}", up(name)))
+}
+
+/// From the folder of an enclave to that of all.
+fn up(name: &str) -> String {
+    "../".repeat(name[1..].split('/').filter(|it| !it.is_empty()).count())
+}
+
+fn link(folder: &Path, file: &str, whose: &str) -> Result<(), Refused> {
+    let link = folder.join(file);
+    match symlink(whose, &link) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(Refused::of(&link)(error))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// New folder in which a keystore is made. It is removed unless it was renamed.
@@ -479,6 +538,40 @@ impl Authority {
             format!("cannot be issued here: the authority's name, {subject}, has a part twice, or one that is not known")
         })?;
         Ok((key, pem))
+    }
+
+    /// A list of certificates that were taken back, read as others read it before it counts.
+    fn list(
+        &self,
+        serials: &[Vec<u8>],
+        lifetime: Lifetime,
+        now: SystemTime,
+    ) -> Result<String, String> {
+        let failed = |error: rcgen::Error| format!("cannot be signed: {error}");
+        let der = self.certificate.der().into();
+        let issuer = Issuer::from_ca_cert_der(&der, &self.key).map_err(failed)?;
+        let since = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let revoked = serials.iter().map(|it| RevokedCertParams {
+            serial_number: SerialNumber::from_slice(it),
+            revocation_time: OffsetDateTime::from(now),
+            reason_code: None,
+            invalidity_date: None,
+        });
+        let list = CertificateRevocationListParams {
+            this_update: OffsetDateTime::from(lifetime.first),
+            next_update: OffsetDateTime::from(lifetime.last),
+            // Higher than that of the list before.
+            crl_number: SerialNumber::from(since.as_micros() as u64),
+            issuing_distribution_point: None,
+            revoked_certs: revoked.collect(),
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        let pem = list.signed_by(&issuer).and_then(|it| it.pem()).map_err(failed)?;
+        let read = Revocations::from_pem(pem.as_bytes(), &self.certificate)?;
+        match read.serials() == serials {
+            true => Ok(pem),
+            false => Err("cannot be signed: numbers of certificates come out otherwise".to_owned()),
+        }
     }
 
     /// Signs a document. What comes of it is read as others read it before it counts.

@@ -13,6 +13,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::certificate::{Certificate, Digest, is_within};
 use crate::key::Key;
+use crate::revocation::Revocations;
 use crate::{Answer, Deed, Enclave, Grant, Permissions, Refused, signed};
 
 /// An enclave with its key, which can prove that it is that enclave.
@@ -22,6 +23,7 @@ pub struct Identity {
     key: Key,
     identity_ca: Certificate,
     permissions_ca: Certificate,
+    revocations: Option<Revocations>,
     permissions: Vec<u8>,
     /// Whose permissions were found good lately, by their digest and that of the certificate: most processes of a robot share a few.
     checked: Mutex<Vec<([Vec<u8>; 2], Peer)>>,
@@ -101,10 +103,11 @@ impl Identity {
         enclave: Enclave,
         key: Key,
         [identity_ca, permissions_ca]: [Certificate; 2],
+        revocations: Option<Revocations>,
         permissions: Vec<u8>,
     ) -> Self {
         let checked = Mutex::default();
-        Self { enclave, key, identity_ca, permissions_ca, permissions, checked }
+        Self { enclave, key, identity_ca, permissions_ca, revocations, permissions, checked }
     }
 
     pub(crate) fn into_enclave(self) -> Enclave {
@@ -151,7 +154,23 @@ impl Identity {
         of_authority(&self.permissions_ca)?;
         certificate.is_issued_by(&self.identity_ca).map_err(of_certificate)?;
         certificate.is_valid_at(now).map_err(of_certificate)?;
+        self.permits(&certificate, now)?;
         Ok(certificate)
+    }
+
+    /// Refuses a certificate that was revoked, and any at all where the list of those has expired.
+    ///
+    /// # Errors
+    ///
+    /// Why it does not count.
+    pub fn permits(&self, certificate: &Certificate, now: SystemTime) -> Result<(), String> {
+        let Some(revocations) = &self.revocations else { return Ok(()) };
+        let valid = revocations.is_valid_at(now);
+        valid.map_err(|why| format!("the list of revoked certificates {why}"))?;
+        let subject = certificate.subject();
+        revocations
+            .permits(certificate)
+            .map_err(|why| format!("its certificate for {subject} {why}"))
     }
 
     /// Whom a claim is of at the time `now`. That it is also whoever has made the claim only a [proof](Self::prove) shows.
@@ -199,7 +218,8 @@ impl Identity {
             self.identity_ca.validity().1,
             self.permissions_ca.validity().1,
         ];
-        let expiry = ends.into_iter().min().unwrap_or(SystemTime::UNIX_EPOCH);
+        let of_list = self.revocations.as_ref().map(Revocations::expires_at);
+        let expiry = ends.into_iter().chain(of_list).min().unwrap_or(SystemTime::UNIX_EPOCH);
         Ok(Peer { known: Arc::new(Known { certificate, grant, expiry }) })
     }
 

@@ -125,6 +125,32 @@ fn nodes_of_one_keystore_hear_each_other_and_nobody_else() {
     assert!(heard.iter().all(|it| (CLEAR..THEIRS).contains(it)), "{heard:?}");
 }
 
+#[test]
+fn who_was_revoked_is_not_heard_there_either() {
+    let Some(peer) = peer() else { return };
+    let folder = Folder::new("revoked");
+    let [listener, good, stolen] = keystore(&folder, "keystore", ["/listener", "/good", "/stolen"]);
+    let now = SystemTime::now();
+    let maker = Maker::open(&folder.0.join("keystore"), now, || {}).unwrap();
+    maker.revoke(&["/stolen".to_owned()], Lifetime::days(now, 10), now).unwrap();
+    // Whoever has stolen a key has no list.
+    std::fs::remove_file(Path::new(&stolen).join("crl.pem")).unwrap();
+    let domain = DOMAIN.to_string();
+    let start = |what, enclave: &str, first: &str| {
+        let node = Node::start(&peer, [what, enclave, &domain, "rt/revoked", first]);
+        assert_eq!(node.next().as_deref(), Some("ready"), "{what} {enclave}");
+        node
+    };
+    let _stolen = start("publish", &stolen, "1000000");
+    let other = start("subscribe", &stolen, "0");
+    // It is heard by one without the list.
+    assert_eq!(other.hears(10).len(), 10);
+    let ours = start("subscribe", &listener, "0");
+    let _good = start("publish", &good, "2000000");
+    let heard = ours.hears(50);
+    assert!(heard.iter().all(|it| 2_000_000 <= *it), "{heard:?}");
+}
+
 const POLICY: &str = r#"<policy version="0.2.0"><enclaves><enclave path="/arm"><profiles>
     <profile ns="/robot" node="arm">
         <topics subscribe="ALLOW" publish="DENY"><topic>joints</topic><topic>/s*n</topic></topics>

@@ -609,6 +609,28 @@ fn whoever_has_expired_is_not_met_any_more() {
 }
 
 #[test]
+fn whoever_is_revoked_is_parted_with_and_met_by_a_new_key() {
+    let world = World::new();
+    let keystore = world.keystore("keys");
+    let (mut talker, _) = world.secured(&keystore, "/talker");
+    let (mut listener, _) = world.secured(&keystore, "/listener");
+    talker.does("publish chatter");
+    listener.does("subscribe chatter");
+    talker.does("send 1");
+    listener.does("take 1");
+    let maker = Maker::open(&keystore, now(), || {}).unwrap();
+    maker.revoke(&["/talker".to_owned()], Lifetime::days(now(), 50), now()).unwrap();
+    drop(maker);
+    wait_until("they part", || listener.asked("matched") == "0");
+    let reason = listener.asked("unreachable");
+    assert!(reason.contains("CN=/talker was revoked by CN=tsuji keystore"), "{reason}");
+    renew(&world, &keystore, "/talker", ACCESS);
+    wait_until("they meet again", || listener.asked("matched") == "1");
+    talker.does("send 2");
+    listener.does("take 2");
+}
+
+#[test]
 fn who_is_killed_in_the_midst_of_a_proof_leaves_nothing_behind() {
     let world = World::new();
     let keystore = world.keystore("keys");

@@ -244,6 +244,10 @@ fn keystores() {
     let ended = end_of(&world, &secured.text);
     assert!(ended.out.contains("data: hello\n---\n") && ended.code == Some(0), "{ended:?}");
     secured.ran();
+    Block::of(page, "$ tsuji security revoke --keystore keystore /listener").run(&world);
+    let ended = end_of(&world, "tsuji security check --keystore keystore");
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.err.contains("cert.pem: was revoked by CN=tsuji keystore"), "{ended:?}");
 }
 
 #[test]

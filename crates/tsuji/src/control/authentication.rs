@@ -396,10 +396,16 @@ impl Keeper {
         let now = SystemTime::now();
         for key in graph_cache.channels.proved_keys() {
             let proved = graph_cache.channels.get(key).and_then(|it| it.authentication.proved());
-            let expired = proved.filter(|it| it.expiry() < now);
-            if let Some(subject) = expired.map(|it| it.certificate().subject().to_owned()) {
-                let reason =
-                    format!("the certificate or the permissions of {subject} have expired");
+            let reason = proved.and_then(|it| {
+                if it.expiry() < now {
+                    let subject = it.certificate().subject();
+                    return Some(format!(
+                        "the certificate or the permissions of {subject} have expired"
+                    ));
+                }
+                security.identity().permits(it.certificate(), now).err()
+            });
+            if let Some(reason) = reason {
                 self.refuse(&mut graph_cache, key, &reason);
             }
         }
