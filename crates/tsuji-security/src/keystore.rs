@@ -114,7 +114,7 @@ impl Enclave {
         let permissions_ca = authority(PERMISSIONS_CA)?;
         let own = certificate(CERTIFICATE)?;
         own.is_issued_by(&identity_ca).map_err(refused(CERTIFICATE))?;
-        let revocations = Revocations::read(&folder.join(REVOCATIONS), &identity_ca)?;
+        let revocations = read_revocations(&folder.join(REVOCATIONS), &identity_ca)?;
         if let Some(revocations) = &revocations {
             revocations.is_valid_at(now).map_err(refused(REVOCATIONS))?;
             revocations.permits(&own).map_err(refused(CERTIFICATE))?;
@@ -297,6 +297,19 @@ pub(crate) fn read_permissions(
     let (document, file) = read_signed(path, authority)?;
     let read = Permissions::parse(&path.display().to_string(), &document);
     read.map(|it| (it, file)).map_err(Refused::of(path))
+}
+
+/// A list of revoked certificates that `authority` has signed; `None` where no file is there.
+pub(crate) fn read_revocations(
+    path: &Path,
+    authority: &Certificate,
+) -> Result<Option<Revocations>, Refused> {
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        _ => {}
+    }
+    let read = read_file(path).and_then(|it| Revocations::from_pem(&it, authority));
+    read.map(Some).map_err(Refused::of(path))
 }
 
 /// The document in a signed file, and the file.

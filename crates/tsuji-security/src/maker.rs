@@ -19,7 +19,7 @@ use time::OffsetDateTime;
 use crate::certificate::Certificate;
 use crate::keystore::{
     CERTIFICATE, GOVERNANCE, IDENTITY_CA, KEY, PERMISSIONS, PERMISSIONS_CA, REVOCATIONS, folder_of,
-    read_certificate, read_file, read_governance, read_permissions,
+    read_certificate, read_file, read_governance, read_permissions, read_revocations,
 };
 use crate::revocation::Revocations;
 use crate::{Access, Enclave, Governance, Permissions, Refused, enclaves, signed, signing};
@@ -220,7 +220,7 @@ impl Maker {
     ) -> Result<Vec<String>, Refused> {
         let authority = &self.identities.certificate;
         let path = self.folder.join("public").join(REVOCATIONS);
-        let before = Revocations::read(&path, authority)?;
+        let before = read_revocations(&path, authority)?;
         let mut serials = before.map_or_else(Vec::new, |it| it.serials().to_vec());
         for name in names {
             let path = folder_of(&self.folder, name).join(CERTIFICATE);

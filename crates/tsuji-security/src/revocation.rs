@@ -1,8 +1,5 @@
 //! Certificates that an authority has taken back: lists of X.509 (RFC 5280).
 
-use std::fs;
-use std::io;
-use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use x509_parser::extensions::ParsedExtension;
@@ -10,9 +7,7 @@ use x509_parser::pem::parse_x509_pem;
 use x509_parser::prelude::FromDer;
 use x509_parser::revocation_list::CertificateRevocationList;
 
-use crate::Refused;
 use crate::certificate::{Certificate, is_within};
-use crate::keystore::read_file;
 
 /// A list of revoked certificates.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,17 +18,7 @@ pub(crate) struct Revocations {
 }
 
 impl Revocations {
-    /// Reads a list that `authority` has signed; `None` where no file is there.
-    pub(crate) fn read(path: &Path, authority: &Certificate) -> Result<Option<Self>, Refused> {
-        match fs::symlink_metadata(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            _ => {}
-        }
-        let read = read_file(path).and_then(|it| Self::from_pem(&it, authority));
-        read.map(Some).map_err(Refused::of(path))
-    }
-
-    /// Reads the first list of a PEM file.
+    /// Reads the first list of a PEM file, which `authority` has signed.
     pub(crate) fn from_pem(pem: &[u8], authority: &Certificate) -> Result<Self, String> {
         let (_, pem) = parse_x509_pem(pem).map_err(|_| "is no PEM file".to_owned())?;
         if pem.label != "X509 CRL" {

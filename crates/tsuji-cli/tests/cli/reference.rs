@@ -221,7 +221,7 @@ fn each(world: &World, printed: &mut Fields) {
     run("security create", &["/talker", "--keystore", "keystore"]);
     run("security explain", &["/talker", "publish", "/points", "--keystore", "keystore"]);
     run("security explain", &["/nobody", "publish", "/points", "--keystore", "keystore"]);
-    run("security revoke", &["/talker", "--keystore", "keystore"]);
+    run("security revoke", &["--keystore", "keystore"]);
     fs::create_dir(world.path("keystore/enclaves/none")).unwrap();
     fs::write(world.path("keystore/enclaves/none/key.pem"), "").unwrap();
     run("security check", &["--keystore", "keystore"]);
