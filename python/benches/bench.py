@@ -459,7 +459,7 @@ def main():
         sys.stdout.flush()
         os._exit(0)
     measured = [(name, name, sys.executable) for name in ["tsuji", "tsuji-asyncio", *(asked.peer or [])]]
-    measured += [("rclpy", f"rclpy: {command[-40:]}", command) for command in asked.rclpy]
+    measured += [("rclpy", f"rclpy {number}: …{command[-30:]}", command) for number, command in enumerate(asked.rclpy, 1)]
     if asked.rust:
         measured.append(("rust", "rust", asked.rust))
     figures = {}

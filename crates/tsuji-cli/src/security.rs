@@ -45,8 +45,8 @@ pub(crate) enum Command {
     Explain(Explain),
     /// Take certificates of enclaves back
     #[command(
-        after_help = "Adds them to the list of revoked certificates, crl.pem of each enclave, which rmw_fastrtps and rmw_cyclonedds \
-        read too. Processes of tsuji that run part with them within ten seconds. Robots that have a copy of the keystore \
+        after_help = "Adds them to the list of revoked certificates, crl.pem of each enclave, which ROS 2 hands to \
+        middlewares of DDS too. Processes of tsuji that run part with them within ten seconds. Robots that have a copy of the keystore \
         need the new list.\n\nExamples:\n  \
         tsuji security revoke --keystore ~/keystore /talker\n  \
         tsuji security revoke --keystore ~/keystore --days 30     the same list, for 30 days from now"

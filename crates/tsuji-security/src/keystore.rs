@@ -339,7 +339,7 @@ pub(crate) const IDENTITY_CA: &str = "identity_ca.cert.pem";
 pub(crate) const PERMISSIONS_CA: &str = "permissions_ca.cert.pem";
 pub(crate) const GOVERNANCE: &str = "governance.p7s";
 pub(crate) const PERMISSIONS: &str = "permissions.p7s";
-/// As rmw_dds_common, and by it rmw_fastrtps and rmw_cyclonedds, calls it. It may be missing.
+/// As rmw_dds_common calls it, which hands it to middlewares. It may be missing.
 pub(crate) const REVOCATIONS: &str = "crl.pem";
 /// Names have no more parts than this.
 const DEPTH_MAX: usize = 32;
