@@ -1,13 +1,15 @@
 //! Files that are read where they are mapped.
 //!
-//! Who reads a mapped page that the file no longer has, since somebody made it shorter, or that the disk does not give, gets
-//! SIGBUS, which ends the process. Here such a page reads as zeros, and [`MappedFile::check`] tells it.
+//! Whoever reads a mapped page that the file no longer has, since somebody made it shorter, or that the disk does not give, gets
+//! SIGBUS, which ends the process. Here that page and those behind it read as zeros, and [`MappedFile::check`] tells it. A system
+//! call that is handed such memory fails with `EFAULT` instead. A handler of SIGBUS that others set is called for what is no mapped
+//! file; one that they set later takes the place of this one until the next file is mapped.
 
 use std::fs::File;
 use std::io;
 use std::ops::Deref;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use libc::{c_int, c_void, siginfo_t};
@@ -36,8 +38,9 @@ unsafe impl Sync for MappedFile {}
 impl MappedFile {
     /// Maps a file.
     ///
-    /// Fails with `InvalidInput` where the file is empty or no regular one, and with `OutOfMemory` where
-    /// [`MAPPED_FILES_MAX`] are mapped.
+    /// # Errors
+    ///
+    /// `InvalidInput` if the file is empty or no regular one, `OutOfMemory` if [`MAPPED_FILES_MAX`] are mapped.
     pub fn new(file: File) -> io::Result<Self> {
         let metadata = file.metadata()?;
         let invalid = |what: &str| io::Error::new(io::ErrorKind::InvalidInput, what.to_owned());
@@ -142,30 +145,29 @@ impl Place {
         self.is_taken.store(false, Ordering::Release);
     }
 
-    /// The place that covers this address. Those who read there keep it from being given back.
-    fn of(address: usize) -> Option<&'static Self> {
-        PLACES.iter().find(|it| {
+    /// The place that covers this address, and where it ends. Those who read there keep it from being given back.
+    fn of(address: usize) -> Option<(&'static Self, usize)> {
+        PLACES.iter().find_map(|it| {
             let start = it.start.load(Ordering::Acquire);
-            start != 0 && start <= address && address < it.end.load(Ordering::Relaxed)
+            let end = it.end.load(Ordering::Acquire);
+            let is_within = start != 0 && start <= address && address < end;
+            // It may have been given to another mapping in between.
+            (is_within && it.start.load(Ordering::Acquire) == start).then_some((it, end))
         })
     }
 }
 
-/// What heard SIGBUS before. It is set once, before the handler is.
-static BEFORE: Before = Before(std::cell::UnsafeCell::new(None));
+/// What hears SIGBUS besides. It is never freed, since a handler may be reading it.
+static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(std::ptr::null_mut());
 
-struct Before(std::cell::UnsafeCell<Option<libc::sigaction>>);
+/// Whether that has been called: it may call this handler again, as `faulthandler` of Python does.
+static IS_HANDED_ON: AtomicBool = AtomicBool::new(false);
 
-// SAFETY: it is written under a lock, before the handler that reads it is set.
-unsafe impl Sync for Before {}
-
-/// Has SIGBUS heard by [`on_bus_error`].
+/// Has SIGBUS heard by [`on_bus_error`], also where somebody else has set a handler since.
 fn watch() -> io::Result<()> {
-    static IS_SET: Mutex<bool> = Mutex::new(false);
-    let mut is_set = IS_SET.lock().unwrap_or_else(PoisonError::into_inner);
-    if *is_set {
-        return Ok(());
-    }
+    static SETTING: Mutex<()> = Mutex::new(());
+    let _setting = SETTING.lock().unwrap_or_else(PoisonError::into_inner);
+    let own = on_bus_error as *const () as usize;
     // SAFETY: all bytes 0 are a valid `sigaction`.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     let mut before = action;
@@ -173,36 +175,45 @@ fn watch() -> io::Result<()> {
     if unsafe { libc::sigaction(libc::SIGBUS, std::ptr::null(), &raw mut before) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: nobody reads it, since the handler is not set, and who writes it holds the lock.
-    unsafe { *BEFORE.0.get() = Some(before) };
-    action.sa_sigaction = on_bus_error as *const () as usize;
+    if before.sa_sigaction == own {
+        return Ok(());
+    }
+    BEFORE.store(Box::into_raw(Box::new(before)), Ordering::Release);
+    action.sa_sigaction = own;
     // On the stack for signals where a thread has one, as the handlers of others expect.
     action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
     // SAFETY: the handler does only what a handler may, and is there as long as the process.
-    if unsafe { libc::sigaction(libc::SIGBUS, &raw const action, std::ptr::null_mut()) } != 0 {
-        return Err(io::Error::last_os_error());
+    match unsafe { libc::sigaction(libc::SIGBUS, &raw const action, std::ptr::null_mut()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
-    *is_set = true;
-    Ok(())
 }
 
-/// Puts zeros where a page of a mapped file is lost. Other errors go to who heard them before.
+/// Puts zeros where a page of a mapped file is lost. Other errors go to what heard them before.
 extern "C" fn on_bus_error(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     /// No page at this address: the file ends before it, or could not be read.
     const BUS_ADRERR: c_int = 2;
     // SAFETY: the kernel hands over a valid one, and that of this signal has an address.
     let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
     if code == BUS_ADRERR
-        && let Some(place) = Place::of(address)
-        && put_zeros(address)
+        && let Some((place, end)) = Place::of(address)
     {
+        // Before anybody can read the zeros.
         place.is_lost.store(true, Ordering::Release);
-        return;
+        if put_zeros(address, end) {
+            return;
+        }
     }
-    // SAFETY: it was written before this handler was set, and is not written again.
-    let before = unsafe { *BEFORE.0.get() };
+    let before = BEFORE.load(Ordering::Acquire);
+    // SAFETY: it was leaked.
+    let before = unsafe { before.as_ref() };
+    let before = before.filter(|_| !IS_HANDED_ON.swap(true, Ordering::AcqRel));
+    // What the kernel says of an access is positive.
+    let is_of_access = 0 < code;
     match before {
-        Some(it) if it.sa_sigaction == libc::SIG_IGN && code != BUS_ADRERR => {}
+        Some(it) if it.sa_sigaction == libc::SIG_IGN && !is_of_access => {
+            IS_HANDED_ON.store(false, Ordering::Release);
+        }
         Some(it) if !matches!(it.sa_sigaction, libc::SIG_DFL | libc::SIG_IGN) => {
             if it.sa_flags & libc::SA_SIGINFO == 0 {
                 // SAFETY: a handler without SA_SIGINFO is such a function.
@@ -214,30 +225,35 @@ extern "C" fn on_bus_error(signal: c_int, info: *mut siginfo_t, context: *mut c_
                     unsafe { std::mem::transmute(it.sa_sigaction) };
                 handler(signal, info, context);
             }
+            IS_HANDED_ON.store(false, Ordering::Release);
         }
-        // The process ends as it would have: where the signal is of its own memory, by doing again what raised it.
+        // The process ends as it would have. An access is tried again, so that what is left of it tells where it was.
         _ => {
             // SAFETY: both may be called in a handler.
             unsafe {
                 libc::signal(signal, libc::SIG_DFL);
-                libc::raise(signal);
+                if !is_of_access {
+                    libc::raise(signal);
+                }
             }
         }
     }
 }
 
-/// Whether there are zeros now in the page at this address.
-fn put_zeros(address: usize) -> bool {
-    // SAFETY: sysconf and mmap are system calls or reads of constants, which a handler may do; errno is put back. The page is one of a
-    // mapped file that the kernel has no memory for, so nothing is taken from anybody.
+/// Whether there are zeros now from the page at this address to the end of its mapping, which is lost with it where a file was made
+/// shorter. A page alone would be a mapping of its own, of which a process may have some thousands.
+fn put_zeros(address: usize, end: usize) -> bool {
+    // SAFETY: sysconf and mmap are system calls or reads of constants, which a handler may do; errno is put back. The pages are of one
+    // mapped file, whose memory nobody in this process writes to.
     unsafe {
         let errno = *libc::__errno_location();
         let page = libc::sysconf(libc::_SC_PAGESIZE) as usize;
-        let start = (address & !(page - 1)) as *mut c_void;
+        let start = address & !(page - 1);
         let flags = libc::MAP_FIXED | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        let zeros = libc::mmap(start, page, libc::PROT_READ, flags, -1, 0);
+        let at = start as *mut c_void;
+        let zeros = libc::mmap(at, end - start, libc::PROT_READ, flags, -1, 0);
         *libc::__errno_location() = errno;
-        zeros == start
+        zeros == at
     }
 }
 
@@ -245,7 +261,9 @@ fn put_zeros(address: usize) -> bool {
 mod tests {
     use std::fs::OpenOptions;
     use std::io::Write;
-    use std::path::PathBuf;
+    use std::os::unix::process::ExitStatusExt;
+    use std::path::{Path, PathBuf};
+    use std::process::{Command, Output};
 
     use super::*;
 
@@ -257,6 +275,19 @@ mod tests {
         (path, file)
     }
 
+    fn file_at(path: &Path) -> File {
+        OpenOptions::new().write(true).open(path).unwrap()
+    }
+
+    /// This test in a process of its own, which sees the variable.
+    fn again(test: &str, variable: &str) -> Output {
+        Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", &format!("mapped_file::tests::{test}")])
+            .env(variable, "1")
+            .output()
+            .unwrap()
+    }
+
     #[test]
     fn a_file_that_is_made_shorter_reads_as_zeros_and_tells_it() {
         let (path, file) = file_of("shorter", 100_000);
@@ -265,16 +296,56 @@ mod tests {
         let whole = MappedFile::new(other).unwrap();
         assert_eq!((mapped.len(), mapped[99_999]), (100_000, 7));
         mapped.check().unwrap();
-        OpenOptions::new().write(true).open(&path).unwrap().set_len(10_000).unwrap();
+        file_at(&path).set_len(10_000).unwrap();
         assert_eq!((mapped[9_999], mapped[10_000], mapped[99_999]), (7, 0, 0));
         assert!(mapped.check().unwrap_err().to_string().contains("made shorter"));
         // It grows again: what was seen as zeros was lost all the same.
-        OpenOptions::new().write(true).open(&path).unwrap().set_len(100_000).unwrap();
+        file_at(&path).set_len(100_000).unwrap();
         assert!(mapped.check().unwrap_err().to_string().contains("could not be read"));
         whole.check().unwrap();
         std::fs::remove_file(&path).unwrap();
         assert_eq!(whole[9_999], 7);
         whole.check().unwrap();
+    }
+
+    #[test]
+    fn pages_with_gaps_between_them_take_no_mapping_each() {
+        let (path, file) = file_of("gaps", 1);
+        let page = crate::memory::page_bytes() as usize;
+        // More than a process may have mappings.
+        let pages = 150_000;
+        file_at(&path).set_len((pages * page) as u64).unwrap();
+        let mapped = MappedFile::new(file).unwrap();
+        file_at(&path).set_len(0).unwrap();
+        assert!((0..pages).rev().step_by(2).all(|it| mapped[it * page] == 0));
+        assert!(mapped.check().is_err());
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_handler_that_is_set_later_is_called_and_not_for_mapped_files() {
+        extern "C" fn later(signal: c_int) {
+            // As faulthandler of Python does: what was before hears it again.
+            // SAFETY: both may be called in a handler.
+            unsafe { libc::raise(signal) };
+        }
+        const CHILD: &str = "TSUJI_MAPPED_FILE_LATER";
+        if std::env::var_os(CHILD).is_none() {
+            let ended =
+                again("a_handler_that_is_set_later_is_called_and_not_for_mapped_files", CHILD);
+            return assert_eq!(ended.status.signal(), Some(libc::SIGBUS), "{ended:?}");
+        }
+        let (path, file) = file_of("later", 100_000);
+        let first = MappedFile::new(file.try_clone().unwrap()).unwrap();
+        // SAFETY: the handler does what one may.
+        unsafe { libc::signal(libc::SIGBUS, later as *const () as usize) };
+        let second = MappedFile::new(file).unwrap();
+        file_at(&path).set_len(0).unwrap();
+        std::fs::remove_file(path).unwrap();
+        assert_eq!((first[50_000], second[50_000]), (0, 0));
+        // SAFETY: ends this process.
+        unsafe { libc::raise(libc::SIGBUS) };
+        std::process::exit(0);
     }
 
     #[test]
@@ -306,24 +377,20 @@ mod tests {
             std::fs::remove_file(path).unwrap();
             // SAFETY: a fresh mapping aliases nothing; to read beyond the file ends this process.
             unsafe {
+                let page = crate::memory::page_bytes() as usize;
                 let at = rustix::mm::mmap(
                     std::ptr::null_mut(),
-                    20_000,
+                    2 * page,
                     ProtFlags::READ,
                     MapFlags::SHARED,
                     &bare,
                     0,
                 );
-                at.unwrap().cast::<u8>().add(15_000).read_volatile();
+                at.unwrap().cast::<u8>().add(page).read_volatile();
             }
             std::process::exit(0);
         }
-        use std::os::unix::process::ExitStatusExt;
-        let child = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "mapped_file::tests::other_bus_errors_end_the_process"])
-            .env(CHILD, "1")
-            .output()
-            .unwrap();
+        let child = again("other_bus_errors_end_the_process", CHILD);
         assert_eq!(child.status.signal(), Some(libc::SIGBUS), "{child:?}");
     }
 }
