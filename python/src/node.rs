@@ -512,13 +512,13 @@ impl Node {
         if !self.life.end() {
             return;
         }
-        let own = Arc::as_ptr(&self.context);
-        lock(&CONTEXTS).retain(|it| !std::ptr::eq(it.as_ptr(), own));
         // The participant ends with its last node.
         py.detach(|| {
             self.node.leave_graph();
             self.context.leave();
         });
+        let own = Arc::as_ptr(&self.context);
+        lock(&CONTEXTS).retain(|it| !std::ptr::eq(it.as_ptr(), own));
     }
 
     /// Makes `spin` of this node raise `error`.

@@ -28,7 +28,8 @@ use crate::waiting::lock;
 /// Opens a recording: an MCAP file, or a folder as rosbag2 writes it. With `mapped`, messages that are not packed are views of the
 /// file, which is mapped into memory: the fastest way to large ones. Their checksums are not compared, and what others
 /// write into the file is seen. Where it is made shorter meanwhile, what is gone reads as zeros, and the iteration ends with
-/// an `OSError`.
+/// an `OSError`; a handler of SIGBUS that the program sets afterwards takes that protection away. Each iteration maps the file once more
+/// as long as its messages are held, at most 1024 at a time.
 #[pyfunction]
 #[pyo3(signature = (path, *, mapped = false))]
 pub(crate) fn open_recording(py: Python<'_>, path: PathBuf, mapped: bool) -> PyResult<Recording> {
@@ -252,7 +253,8 @@ fn bytes_of(message: RawMessage) -> Bytes {
         }
     }
     let (start, len) = (NonNull::from(data).cast(), data.len());
-    // SAFETY: the data stays where it is as long as the message is there, and nobody can write to it.
+    // SAFETY: the data stays where it is as long as the message is there, and nobody in this process writes to it. Others may write to a
+    // file that is mapped, as to memory that processes share.
     unsafe { Bytes::from_owner(Arc::new(Kept(message)), start, len) }
 }
 

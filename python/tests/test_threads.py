@@ -4,6 +4,7 @@ import collections
 import copy
 import pickle
 import threading
+import time
 
 import numpy
 
@@ -31,9 +32,10 @@ def at_once(*functions):
     threads = [threading.Thread(target=run, args=[it], daemon=True) for it in functions]
     for it in threads:
         it.start()
-    for it in threads:
-        it.join(PATIENCE)
-        assert not it.is_alive()
+    until = time.monotonic() + PATIENCE
+    while any(it.is_alive() for it in threads) and not raised:
+        assert time.monotonic() < until, "a thread hangs"
+        time.sleep(0.005)
     if raised:
         raise raised[0]
 

@@ -46,10 +46,11 @@ pub(crate) enum Command {
     /// Take certificates of enclaves back
     #[command(
         after_help = "Adds them to the list of revoked certificates, crl.pem of each enclave, which ROS 2 hands to \
-        middlewares of DDS too. Processes of tsuji that run part with them within ten seconds. Robots that have a copy of the keystore \
-        need the new list.\n\nExamples:\n  \
+        middlewares of DDS too. Running processes of tsuji drop whoever has them within ten seconds. Robots that have a copy of the \
+        keystore need the new public/crl.pem.\n\nExamples:\n  \
         tsuji security revoke --keystore ~/keystore /talker\n  \
-        tsuji security revoke --keystore ~/keystore --days 30     the same list, for 30 days from now"
+        tsuji security revoke --keystore ~/keystore --certificate old.cert.pem\n  \
+        tsuji security revoke --keystore ~/keystore --days 365    the same list, for a year from now"
     )]
     Revoke(Revoke),
     /// Refused, with what takes its place
@@ -105,7 +106,10 @@ pub(crate) struct Revoke {
     enclaves: Vec<String>,
     #[command(flatten)]
     keystore: Keystore,
-    /// How many days the list counts; then nobody is met until there is a new one
+    /// A certificate that no enclave has any more
+    #[arg(long, value_name = "FILE")]
+    certificate: Vec<PathBuf>,
+    /// How many days the list counts; once it has expired, no process is met
     #[arg(long, value_name = "N", default_value_t = 3650, value_parser = clap::value_parser!(u32).range(1..=36_500))]
     days: u32,
     /// Print JSON
@@ -284,20 +288,24 @@ fn revoke(args: &Revoke, out: &mut Output) -> anyhow::Result<()> {
     let waits = || output::note("another command makes something in this keystore; waiting for it");
     let maker = Maker::open(&folder, now, waits)?;
     let lifetime = Lifetime::days(now, args.days);
-    let others = maker.revoke(&args.enclaves, lifetime, now)?;
-    for name in &others {
+    let mut names = args.enclaves.clone();
+    names.sort();
+    names.dedup();
+    let made = maker.revoke(&names, &args.certificate, lifetime, now)?;
+    for name in &made.others {
         output::warning(format_args!("{name}: has a crl.pem of its own, which is kept"));
     }
-    let expires = maker.expires_at().min(lifetime.expires_at());
-    let list = folder.join("public").join("crl.pem").display().to_string();
+    let (list, expires) = (made.path.display().to_string(), made.expires_at);
+    names.extend(args.certificate.iter().map(|it| it.display().to_string()));
     if args.json {
         let expires_s =
             expires.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
-        let json = json!({ "list": list, "revoked": args.enclaves, "expires_s": expires_s, "kept": others });
+        let json =
+            json!({ "list": list, "revoked": names, "expires_s": expires_s, "kept": made.others });
         out.lines(serde_json::to_string_pretty(&json)?)?;
         return Ok(());
     }
-    for name in &args.enclaves {
+    for name in &names {
         out.line(format_args!("{name}: revoked"))?;
     }
     let left = days(expires.duration_since(now).unwrap_or_default());
@@ -412,6 +420,13 @@ fn check(args: &Check, out: &mut Output) -> anyhow::Result<()> {
 fn warn_of(keystore: &Path, name: &str, enclave: &Result<Enclave, Refused>) {
     warn_of_key(&keystore.join("enclaves").join(name.trim_start_matches('/')).join("key.pem"));
     let Ok(enclave) = enclave else { return };
+    let list = keystore.join("public").join("crl.pem");
+    if list.exists() && !enclave.folder().join("crl.pem").exists() {
+        output::warning(format_args!(
+            "{name}: has no crl.pem, by which ROS 2 knows of {}; `tsuji security revoke` links it",
+            list.display()
+        ));
+    }
     // SROS2 names certificates by enclaves; others name them as they like.
     let subject = enclave.certificate().subject();
     let of = subject.strip_prefix("CN=").filter(|it| it.starts_with('/'));

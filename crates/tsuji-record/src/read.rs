@@ -7,7 +7,7 @@ use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use tsuji_core::Qos;
 use tsuji_msg::TypeName;
@@ -56,6 +56,8 @@ pub struct Recording {
     open: Option<usize>,
     /// Whether files are mapped.
     is_mapped: bool,
+    /// Files that were mapped and are closed, of which somebody may hold messages.
+    mapped_before: Vec<(usize, Weak<MappedFile>)>,
     topics: Vec<RecordedTopic>,
     pieces: Vec<Piece>,
     /// The files' schemas, those that several have once.
@@ -293,6 +295,7 @@ impl Recording {
             files: Vec::new(),
             open: None,
             is_mapped: false,
+            mapped_before: Vec::new(),
             topics: Vec::new(),
             pieces: Vec::new(),
             schemas: HashSet::new(),
@@ -328,7 +331,7 @@ impl Recording {
         });
         self.summary.files.push(path.to_owned());
         let mut found = self.walk(file)?;
-        self.check_mapped(file)?;
+        self.check_mapped()?;
         for (name, offers) in std::mem::take(&mut found.offered) {
             for topic in self.topics.iter_mut().filter(|it| it.name == name) {
                 offered::merge(&mut topic.offered, &offers);
@@ -398,7 +401,12 @@ impl Recording {
         if self.files[file].content.is_none()
             && let Some(other) = self.open.replace(file)
         {
-            self.files[other].content = None;
+            let closed = self.files[other].content.take();
+            if let Some(mapped) = closed.and_then(|it| it.mapped) {
+                self.mapped_before.retain(|(_, it)| 0 < it.strong_count());
+                self.mapped_before.push((other, Arc::downgrade(&mapped)));
+                mapped.check().map_err(|error| self.unread(other, error))?;
+            }
         }
         let Opened { path, content, .. } = &mut self.files[file];
         match content {
@@ -411,11 +419,15 @@ impl Recording {
         Ok(&mut self.content(file)?.frames)
     }
 
-    /// Refuses a mapped file, if it is open, of which a part is gone.
-    fn check_mapped(&self, file: usize) -> Result<()> {
-        let content = self.files[file].content.as_ref();
-        let mapped = content.and_then(|it| it.mapped.as_deref());
-        mapped.map_or(Ok(()), MappedFile::check).map_err(|error| self.unread(file, error))
+    /// Refuses mapped files of which a part is gone, if they are open or somebody holds messages of them.
+    fn check_mapped(&self) -> Result<()> {
+        let open = self.open.and_then(|it| Some((it, self.files[it].content.as_ref()?)));
+        let open = open.and_then(|(file, it)| Some((file, Arc::clone(it.mapped.as_ref()?))));
+        let before =
+            self.mapped_before.iter().filter_map(|(file, it)| Some((*file, it.upgrade()?)));
+        open.into_iter()
+            .chain(before)
+            .try_for_each(|(file, it)| it.check().map_err(|error| self.unread(file, error)))
     }
 
     /// Goes over a file's records without unpacking any.
@@ -575,7 +587,7 @@ impl Recording {
     fn load(&mut self, piece: usize) -> Result<Vec<RecordedMessage>> {
         let (kept, count) = (self.summary.damages.len(), self.summary.damage_count);
         let messages = self.read_piece(piece)?;
-        self.check_mapped(self.pieces[piece].file)?;
+        self.check_mapped()?;
         if std::mem::replace(&mut self.pieces[piece].is_told, true) {
             self.summary.damages.truncate(kept);
             self.summary.damage_count = count;
@@ -834,7 +846,13 @@ impl Iterator for Messages<'_> {
             }
             let messages = match self.recording.load(self.next - 1) {
                 Ok(messages) => messages,
-                Err(error) => return Some(Err(error)),
+                Err(error) => {
+                    if self.recording.is_mapped {
+                        (self.is_over, self.next) = (true, usize::MAX);
+                        self.waiting.clear();
+                    }
+                    return Some(Err(error));
+                }
             };
             for message in messages.into_iter().filter(|it| self.from_ns <= it.log_ns) {
                 let (log_ns, message) = (message.log_ns, Waiting(message.compacted()));
@@ -845,9 +863,8 @@ impl Iterator for Messages<'_> {
         }
         let Some(Reverse((_, _, message))) = self.waiting.pop() else {
             // What was looked at since the last was loaded.
-            let open =
-                self.recording.open.filter(|_| !std::mem::replace(&mut self.is_over, true))?;
-            return self.recording.check_mapped(open).err().map(Err);
+            let is_over = std::mem::replace(&mut self.is_over, true);
+            return self.recording.check_mapped().err().filter(|_| !is_over).map(Err);
         };
         self.waiting_bytes -= message.bytes();
         Some(Ok(message.0))

@@ -105,6 +105,32 @@ fn what_was_lost_after_the_last_was_loaded_is_told_in_the_end() {
 }
 
 #[test]
+fn what_is_lost_of_a_file_of_a_folder_that_is_closed_is_told_too() {
+    let folder = tsuji_platform::process::temporary_path("tsuji-record-mapped");
+    fs::create_dir(&folder).unwrap();
+    let names = ["one.mcap", "two.mcap"];
+    let list = "rosbag2_bagfile_information:\n  version: 5\n  storage_identifier: mcap\n  relative_file_paths:\n    \
+        - one.mcap\n    - two.mcap\n  topics_with_message_count: []\n";
+    fs::write(folder.join("metadata.yaml"), list).unwrap();
+    for name in names {
+        for name in names {
+            let file = made(Compression::None, 3);
+            fs::rename(&file.0, folder.join(name)).unwrap();
+        }
+        let mut recording = Recording::open_mapped(&folder).unwrap();
+        // Messages of both have the same times, so all are held before the end.
+        let mut messages = recording.messages(0);
+        let held: Vec<_> = messages.by_ref().take(12).map(Result::unwrap).collect();
+        OpenOptions::new().write(true).open(folder.join(name)).unwrap().set_len(0).unwrap();
+        let ended = messages.next().unwrap().unwrap_err();
+        assert!(ended.to_string().contains(name), "{ended}");
+        assert!(messages.next().is_none());
+        drop(held);
+    }
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
 fn checksums_of_what_is_mapped_are_not_compared() {
     let file = made(Compression::None, 3);
     let at = fs::read(&file.0).unwrap().windows(9).position(|it| it == [2; 9]).unwrap() as u64;

@@ -104,7 +104,7 @@ impl Enclave {
             let read = certificate(file)?;
             read.is_anchor().map_err(refused(file))?;
             // What the keystore has for all is what counts, where it has it.
-            let public = keystore.join("public").join(file);
+            let public = keystore.join(PUBLIC).join(file);
             if public.exists() && read_certificate(&public)? != read {
                 return Err(refused(file)(format!("is not {}", public.display())));
             }
@@ -114,10 +114,10 @@ impl Enclave {
         let permissions_ca = authority(PERMISSIONS_CA)?;
         let own = certificate(CERTIFICATE)?;
         own.is_issued_by(&identity_ca).map_err(refused(CERTIFICATE))?;
-        let revocations = read_revocations(&folder.join(REVOCATIONS), &identity_ca)?;
-        if let Some(revocations) = &revocations {
-            revocations.is_valid_at(now).map_err(refused(REVOCATIONS))?;
-            revocations.permits(&own).map_err(refused(CERTIFICATE))?;
+        let revocations = read_revocations_of(keystore, &folder, &identity_ca)?;
+        for list in &revocations {
+            list.is_valid_at(now).map_err(refused(REVOCATIONS))?;
+            list.permits(&own).map_err(refused(CERTIFICATE))?;
         }
         let key = read_file(&folder.join(KEY)).and_then(|it| key_of(&it));
         let key = key.map_err(refused(KEY))?;
@@ -166,10 +166,12 @@ impl Enclave {
     }
 
     /// The files of an enclave, there or not.
-    pub fn files(keystore: &Path, name: &str) -> [PathBuf; 7] {
+    pub fn files(keystore: &Path, name: &str) -> [PathBuf; 8] {
         let folder = folder_of(keystore, name);
-        [CERTIFICATE, KEY, IDENTITY_CA, PERMISSIONS_CA, GOVERNANCE, PERMISSIONS, REVOCATIONS]
-            .map(|it| folder.join(it))
+        let [a, b, c, d, e, f, g] =
+            [CERTIFICATE, KEY, IDENTITY_CA, PERMISSIONS_CA, GOVERNANCE, PERMISSIONS, REVOCATIONS]
+                .map(|it| folder.join(it));
+        [a, b, c, d, e, f, g, keystore.join(PUBLIC).join(REVOCATIONS)]
     }
 
     /// Its name, such as `/talker`.
@@ -312,6 +314,20 @@ pub(crate) fn read_revocations(
     read.map(Some).map_err(Refused::of(path))
 }
 
+/// The lists that count for an enclave: what the keystore has for all, and its own if that is another.
+pub(crate) fn read_revocations_of(
+    keystore: &Path,
+    folder: &Path,
+    authority: &Certificate,
+) -> Result<Vec<Revocations>, Refused> {
+    let mut lists = Vec::new();
+    for folder in [&keystore.join(PUBLIC), folder] {
+        let read = read_revocations(&folder.join(REVOCATIONS), authority)?;
+        lists.extend(read.filter(|it| !lists.contains(it)));
+    }
+    Ok(lists)
+}
+
 /// The document in a signed file, and the file.
 fn read_signed(path: &Path, authority: &Certificate) -> Result<(Vec<u8>, Vec<u8>), Refused> {
     let file = read_file(path).map_err(Refused::of(path))?;
@@ -333,6 +349,7 @@ fn key_of(pem: &[u8]) -> Result<Key, String> {
 }
 
 const ENCLAVES: &str = "enclaves";
+const PUBLIC: &str = "public";
 pub(crate) const CERTIFICATE: &str = "cert.pem";
 pub(crate) const KEY: &str = "key.pem";
 pub(crate) const IDENTITY_CA: &str = "identity_ca.cert.pem";

@@ -23,7 +23,7 @@ pub use keystore::{Enclave, Refused, enclaves};
 #[cfg(feature = "maker")]
 mod maker;
 #[cfg(feature = "maker")]
-pub use maker::{Additions, Lifetime, Maker, NewGovernance, validate_enclave};
+pub use maker::{Additions, Lifetime, Maker, NewGovernance, NewRevocations, validate_enclave};
 
 mod name;
 mod pattern;

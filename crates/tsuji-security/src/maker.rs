@@ -20,6 +20,7 @@ use crate::certificate::Certificate;
 use crate::keystore::{
     CERTIFICATE, GOVERNANCE, IDENTITY_CA, KEY, PERMISSIONS, PERMISSIONS_CA, REVOCATIONS, folder_of,
     read_certificate, read_file, read_governance, read_permissions, read_revocations,
+    read_revocations_of,
 };
 use crate::revocation::Revocations;
 use crate::{Access, Enclave, Governance, Permissions, Refused, enclaves, signed, signing};
@@ -55,6 +56,17 @@ pub struct Additions {
     pub key: bool,
     /// What it may do.
     pub permissions: bool,
+}
+
+/// A list of revoked certificates that was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewRevocations {
+    /// The file.
+    pub path: PathBuf,
+    /// Until when it counts.
+    pub expires_at: SystemTime,
+    /// Enclaves that have a list of their own, and keep it.
+    pub others: Vec<String>,
 }
 
 /// A keystore with the keys of its authorities. Others who would make something in it wait until this one is dropped.
@@ -191,6 +203,11 @@ impl Maker {
             .is_issued_by(&self.identities.certificate)
             .and_then(|()| certificate.is_valid_at(now))
             .map_err(Refused::of(&path))?;
+        for list in read_revocations_of(&self.folder, &folder, &self.identities.certificate)? {
+            list.permits(&certificate)
+                .map_err(|why| format!("{why}; remove it and {KEY} for a new key"))
+                .map_err(Refused::of(&path))?;
+        }
         let permissions = self.new_permissions(&folder, name, &certificate, access, domain)?;
 
         let made = Additions { key: new.is_some(), permissions: permissions.is_some() };
@@ -206,24 +223,27 @@ impl Maker {
         Ok((made, Enclave::read(&self.folder, name, now)?))
     }
 
-    /// Takes the certificates of these enclaves back: puts a new list of revoked ones, with those of the list before, where all enclaves
-    /// have it. Those that have a list of their own keep that, and are returned. The list counts as long as `lifetime` says.
+    /// Takes the certificates in these files, and those that these enclaves have now, back: puts a new list of revoked ones, with those
+    /// of the list before, where all enclaves have it. Those that have a list of their own keep that too, and are returned. The list
+    /// counts as long as `lifetime` says, and as its authority.
     ///
     /// # Errors
     ///
-    /// The file that is missing, unreadable or of another authority, and why. What was there is then as it was.
+    /// The file that is missing, unreadable or of another authority, and why: what was there is then as it was. Or the first enclave
+    /// into whose folder the list cannot be linked, once all others have it.
     pub fn revoke(
         &self,
         names: &[String],
+        files: &[PathBuf],
         lifetime: Lifetime,
         now: SystemTime,
-    ) -> Result<Vec<String>, Refused> {
+    ) -> Result<NewRevocations, Refused> {
         let authority = &self.identities.certificate;
         let path = self.folder.join("public").join(REVOCATIONS);
         let before = read_revocations(&path, authority)?;
         let mut serials = before.map_or_else(Vec::new, |it| it.serials().to_vec());
-        for name in names {
-            let path = folder_of(&self.folder, name).join(CERTIFICATE);
+        let own = names.iter().map(|it| folder_of(&self.folder, it).join(CERTIFICATE));
+        for path in own.chain(files.iter().cloned()) {
             let certificate = read_certificate(&path)?;
             certificate.is_issued_by(authority).map_err(Refused::of(&path))?;
             if !serials.contains(&certificate.serial()) {
@@ -234,15 +254,16 @@ impl Maker {
         let list = self.identities.list(&serials, lifetime, now).map_err(Refused::of(&path))?;
         replace_file(&path, list.as_bytes(), 0o644)?;
         let shared = fs::canonicalize(&path).map_err(Refused::of(&path))?;
-        let mut others = Vec::new();
+        let (mut others, mut linked) = (Vec::new(), Ok(()));
         for name in enclaves(&self.folder) {
             let folder = folder_of(&self.folder, &name);
-            link_revocations(&self.folder, &folder, &name)?;
-            if fs::canonicalize(folder.join(REVOCATIONS)).ok().as_ref() != Some(&shared) {
+            if let Err(refused) = link_revocations(&self.folder, &folder, &name) {
+                linked = linked.and(Err(refused));
+            } else if fs::canonicalize(folder.join(REVOCATIONS)).ok().as_ref() != Some(&shared) {
                 others.push(name);
             }
         }
-        Ok(others)
+        linked.map(|()| NewRevocations { path, expires_at: lifetime.expires_at(), others })
     }
 
     /// A key and its certificate, where an enclave has none.

@@ -6,13 +6,14 @@
 //! claimed there.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::SystemTime;
 
 use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::certificate::{Certificate, Digest, is_within};
 use crate::key::Key;
+use crate::keystore::read_revocations_of;
 use crate::revocation::Revocations;
 use crate::{Answer, Deed, Enclave, Grant, Permissions, Refused, signed};
 
@@ -23,7 +24,7 @@ pub struct Identity {
     key: Key,
     identity_ca: Certificate,
     permissions_ca: Certificate,
-    revocations: Option<Revocations>,
+    revocations: RwLock<Vec<Revocations>>,
     permissions: Vec<u8>,
     /// Whose permissions were found good lately, by their digest and that of the certificate: most processes of a robot share a few.
     checked: Mutex<Vec<([Vec<u8>; 2], Peer)>>,
@@ -103,10 +104,10 @@ impl Identity {
         enclave: Enclave,
         key: Key,
         [identity_ca, permissions_ca]: [Certificate; 2],
-        revocations: Option<Revocations>,
+        revocations: Vec<Revocations>,
         permissions: Vec<u8>,
     ) -> Self {
-        let checked = Mutex::default();
+        let (checked, revocations) = (Mutex::default(), RwLock::new(revocations));
         Self { enclave, key, identity_ca, permissions_ca, revocations, permissions, checked }
     }
 
@@ -158,19 +159,33 @@ impl Identity {
         Ok(certificate)
     }
 
-    /// Refuses a certificate that was revoked, and any at all where the list of those has expired.
+    /// Reads the lists of revoked certificates again, also where something else of the enclave is not whole any more.
+    ///
+    /// # Errors
+    ///
+    /// The list that is unreadable, forged or of something else, and why. Those that were read before go on counting.
+    pub fn renew_revocations(&self, keystore: &Path) -> Result<(), Refused> {
+        let read = read_revocations_of(keystore, self.enclave.folder(), &self.identity_ca)?;
+        *self.revocations.write().unwrap_or_else(PoisonError::into_inner) = read;
+        Ok(())
+    }
+
+    /// Refuses a certificate that was revoked, and any at all where a list of those has expired, or this enclave stands in it.
     ///
     /// # Errors
     ///
     /// Why it does not count.
     pub fn permits(&self, certificate: &Certificate, now: SystemTime) -> Result<(), String> {
-        let Some(revocations) = &self.revocations else { return Ok(()) };
-        let valid = revocations.is_valid_at(now);
-        valid.map_err(|why| format!("the list of revoked certificates {why}"))?;
-        let subject = certificate.subject();
-        revocations
-            .permits(certificate)
-            .map_err(|why| format!("its certificate for {subject} {why}"))
+        let own = self.enclave.certificate();
+        let lists = self.revocations.read().unwrap_or_else(PoisonError::into_inner);
+        lists.iter().try_for_each(|list| {
+            let valid = list.is_valid_at(now);
+            valid.map_err(|why| format!("the list of revoked certificates {why}"))?;
+            let subject = own.subject();
+            list.permits(own).map_err(|why| format!("the own certificate of {subject} {why}"))?;
+            let subject = certificate.subject();
+            list.permits(certificate).map_err(|why| format!("its certificate for {subject} {why}"))
+        })
     }
 
     /// Whom a claim is of at the time `now`. That it is also whoever has made the claim only a [proof](Self::prove) shows.
@@ -193,6 +208,8 @@ impl Identity {
                 peer
             }
         };
+        // Lists come and expire while claims are remembered.
+        self.permits(peer.certificate(), now)?;
         let (grant, subject) = (&peer.known.grant, peer.certificate().subject());
         is_within(grant.validity(), now).map_err(|why| format!("the grant for {subject} {why}"))?;
         let domain = claim.end.domain;
@@ -218,8 +235,7 @@ impl Identity {
             self.identity_ca.validity().1,
             self.permissions_ca.validity().1,
         ];
-        let of_list = self.revocations.as_ref().map(Revocations::expires_at);
-        let expiry = ends.into_iter().chain(of_list).min().unwrap_or(SystemTime::UNIX_EPOCH);
+        let expiry = ends.into_iter().min().unwrap_or(SystemTime::UNIX_EPOCH);
         Ok(Peer { known: Arc::new(Known { certificate, grant, expiry }) })
     }
 

@@ -132,7 +132,7 @@ fn who_was_revoked_is_not_heard_there_either() {
     let [listener, good, stolen] = keystore(&folder, "keystore", ["/listener", "/good", "/stolen"]);
     let now = SystemTime::now();
     let maker = Maker::open(&folder.0.join("keystore"), now, || {}).unwrap();
-    maker.revoke(&["/stolen".to_owned()], Lifetime::days(now, 10), now).unwrap();
+    maker.revoke(&["/stolen".to_owned()], &[], Lifetime::days(now, 10), now).unwrap();
     // Whoever has stolen a key has no list.
     std::fs::remove_file(Path::new(&stolen).join("crl.pem")).unwrap();
     let domain = DOMAIN.to_string();

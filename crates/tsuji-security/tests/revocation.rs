@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use house::Folder;
-use tsuji_security::{Enclave, End, Identity, Lifetime, Maker, Refused};
+use tsuji_security::{Certificate, Enclave, End, Identity, Lifetime, Maker, Refused};
 
 const DOMAIN: u32 = 3;
 const DAY: Duration = Duration::from_secs(86_400);
@@ -40,7 +40,8 @@ fn add(keystore: &Path, name: &str) -> Result<Enclave, Refused> {
 
 fn revoke(keystore: &Path, names: &[&str], days: u32) -> Result<Vec<String>, Refused> {
     let names: Vec<String> = names.iter().map(|it| (*it).to_owned()).collect();
-    maker(keystore).revoke(&names, Lifetime::days(now(), days), now())
+    let made = maker(keystore).revoke(&names, &[], Lifetime::days(now(), days), now())?;
+    Ok(made.others)
 }
 
 #[track_caller]
@@ -75,11 +76,24 @@ fn who_was_revoked_starts_nowhere_and_is_not_met() {
     is_refused(Enclave::read(&keystore, "/robot/listener", late), "crl.pem", "has expired");
     let other = listener();
     let claim = other.claim(END).unwrap();
-    assert!(other.check(&claim, now()).unwrap().expiry() <= now() + DAY * 50);
-    let why = other.check_certificate(&claim, late).unwrap_err();
-    assert!(why.starts_with("the list of revoked certificates has expired"), "{why}");
+    other.check(&claim, now()).unwrap();
+    // Also where the claim is remembered.
+    for why in
+        [other.check_certificate(&claim, late).map(drop), other.check(&claim, late).map(drop)]
+    {
+        let why = why.unwrap_err();
+        assert!(why.starts_with("the list of revoked certificates has expired"), "{why}");
+    }
+
+    // What runs by it reads the list although its enclave is not whole any more, and meets nobody then.
+    talker.check(&other.claim(END).unwrap(), now()).unwrap();
+    talker.renew_revocations(&keystore).unwrap();
+    let why = talker.check(&other.claim(END).unwrap(), now()).unwrap_err();
+    assert!(why.starts_with("the own certificate of CN=/talker was revoked"), "{why}");
 
     // A new key is another certificate, and the list goes on counting for the old one.
+    let refused = add(&keystore, "/talker").unwrap_err();
+    assert!(refused.why.contains("remove it and key.pem for a new key"), "{refused}");
     for file in ["key.pem", "cert.pem"] {
         fs::remove_file(keystore.join("enclaves/talker").join(file)).unwrap();
     }
@@ -105,9 +119,24 @@ fn lists_are_for_all_enclaves_but_those_with_their_own() {
     fs::remove_file(&own).unwrap();
     assert_eq!(revoke(&keystore, &[], 50), Ok(vec![]));
     Enclave::read(&keystore, "/talker", now()).unwrap();
+    // What is in public counts also where there is no link, as in a copy that was made before.
+    fs::remove_file(keystore.join("enclaves/robot/listener/crl.pem")).unwrap();
+    is_refused(Enclave::read(&keystore, "/robot/listener", now()), "cert.pem", "was revoked by");
     // New ones have it too, and those that are not there cannot be revoked.
     add(&keystore, "/robot/arm").unwrap();
     assert!(keystore.join("enclaves/robot/arm/crl.pem").is_symlink());
+    // A certificate that was replaced before it was known to be stolen.
+    let talker = Identity::read(&keystore, "/talker", now()).unwrap();
+    let old = keystore.join("old.pem");
+    fs::rename(keystore.join("enclaves/robot/arm/cert.pem"), &old).unwrap();
+    fs::remove_file(keystore.join("enclaves/robot/arm/key.pem")).unwrap();
+    add(&keystore, "/robot/arm").unwrap();
+    let lifetime = Lifetime::days(now(), 50);
+    maker(&keystore).revoke(&[], std::slice::from_ref(&old), lifetime, now()).unwrap();
+    Enclave::read(&keystore, "/robot/arm", now()).unwrap();
+    talker.renew_revocations(&keystore).unwrap();
+    let old = Certificate::from_pem(&fs::read(&old).unwrap()).unwrap();
+    assert!(talker.permits(&old, now()).unwrap_err().contains("was revoked"));
     let before = fs::read(keystore.join("public/crl.pem")).unwrap();
     assert!(revoke(&keystore, &["/robot/arm", "/none"], 50).is_err());
     assert_eq!(fs::read(keystore.join("public/crl.pem")).unwrap(), before);

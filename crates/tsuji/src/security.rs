@@ -107,7 +107,14 @@ impl Security {
                 *self.identity.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(identity);
                 Renewal::Renewed
             }
-            Err(why) => Renewal::Refused(why),
+            Err(why) => {
+                // Others may be revoked whatever is wrong here.
+                let list = self.identity().renew_revocations(&self.keystore);
+                Renewal::Refused(match list {
+                    Ok(()) => why,
+                    Err(list) => format!("{why}; {list}"),
+                })
+            }
         }
     }
 
