@@ -50,7 +50,7 @@ pub(crate) enum Command {
         keystore need the new public/crl.pem.\n\nExamples:\n  \
         tsuji security revoke --keystore ~/keystore /talker\n  \
         tsuji security revoke --keystore ~/keystore --certificate old.cert.pem\n  \
-        tsuji security revoke --keystore ~/keystore --days 365    the same list, for a year from now"
+        tsuji security revoke --keystore ~/keystore --days 365"
     )]
     Revoke(Revoke),
     /// Refused, with what takes its place

@@ -155,7 +155,7 @@ fn spoilt_lists_are_refused() {
         assert_eq!(refused.path.file_name().unwrap(), "crl.pem", "{refused}");
         refused.why
     };
-    for bytes in [&b""[..], b"none", pem[..pem.len() / 2].as_bytes()] {
+    for bytes in [&b""[..], b"none", &pem.as_bytes()[..pem.len() / 2]] {
         assert_eq!(refused(bytes), "is no PEM file");
     }
     let certificate = fs::read(keystore.join("public/ca.cert.pem")).unwrap();
