@@ -268,7 +268,7 @@ mod tests {
     use super::*;
 
     fn file_of(name: &str, bytes: usize) -> (PathBuf, File) {
-        let path = std::env::temp_dir().join(format!("tsuji-mapped-{name}-{}", std::process::id()));
+        let path = crate::process::temporary_path(&format!("tsuji-mapped-{name}"));
         let mut file = File::create(&path).unwrap();
         file.write_all(&vec![7; bytes]).unwrap();
         let file = File::open(&path).unwrap();

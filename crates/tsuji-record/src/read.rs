@@ -56,8 +56,6 @@ pub struct Recording {
     open: Option<usize>,
     /// Whether files are mapped.
     is_mapped: bool,
-    /// Files that were mapped and are closed, of which somebody may hold messages.
-    mapped_before: Vec<(usize, Weak<MappedFile>)>,
     topics: Vec<RecordedTopic>,
     pieces: Vec<Piece>,
     /// The files' schemas, those that several have once.
@@ -149,7 +147,7 @@ impl<R: Read + Seek + Send> Source for R {}
 /// A file while it is open.
 struct Content {
     frames: Frames<Box<dyn Source>>,
-    /// What the frames are read from, if they are mapped.
+    /// What the frames are read from, if that is mapped.
     mapped: Option<Arc<MappedFile>>,
 }
 
@@ -157,6 +155,8 @@ struct Opened {
     path: PathBuf,
     /// `None` while a file is closed.
     content: Option<Content>,
+    /// What was mapped of it, as long as it is open or somebody holds messages of it.
+    mapped: Weak<MappedFile>,
     /// Places of topics by channel.
     channels: HashMap<u16, usize>,
     schemas: HashMap<u16, Arc<Schema>>,
@@ -295,7 +295,6 @@ impl Recording {
             files: Vec::new(),
             open: None,
             is_mapped: false,
-            mapped_before: Vec::new(),
             topics: Vec::new(),
             pieces: Vec::new(),
             schemas: HashSet::new(),
@@ -325,13 +324,14 @@ impl Recording {
         self.files.push(Opened {
             path: path.to_owned(),
             content,
+            mapped: Weak::new(),
             channels: HashMap::new(),
             schemas: HashMap::new(),
             offers: HashMap::new(),
         });
         self.summary.files.push(path.to_owned());
         let mut found = self.walk(file)?;
-        self.check_mapped()?;
+        self.check_mapped(file)?;
         for (name, offers) in std::mem::take(&mut found.offered) {
             for topic in self.topics.iter_mut().filter(|it| it.name == name) {
                 offered::merge(&mut topic.offered, &offers);
@@ -398,20 +398,26 @@ impl Recording {
     /// A file, which is opened if it is closed; then that which was open is closed, so that a recording of any number of files
     /// has one open.
     fn content(&mut self, file: usize) -> Result<&mut Content> {
-        if self.files[file].content.is_none()
-            && let Some(other) = self.open.replace(file)
-        {
-            let closed = self.files[other].content.take();
-            if let Some(mapped) = closed.and_then(|it| it.mapped) {
-                self.mapped_before.retain(|(_, it)| 0 < it.strong_count());
-                self.mapped_before.push((other, Arc::downgrade(&mapped)));
-                mapped.check().map_err(|error| self.unread(other, error))?;
+        if self.files[file].content.is_none() {
+            if let Some(other) = self.open {
+                self.check_mapped(other)?;
+                self.files[other].content = None;
             }
+            self.open = Some(file);
         }
-        let Opened { path, content, .. } = &mut self.files[file];
+        let Opened { path, content, mapped, .. } = &mut self.files[file];
         match content {
             Some(content) => Ok(content),
-            None => Ok(content.insert(open(path, self.is_mapped)?)),
+            None if self.is_mapped => {
+                let shared = match mapped.upgrade() {
+                    Some(shared) => shared,
+                    None => Arc::new(map(path)?),
+                };
+                *mapped = Arc::downgrade(&shared);
+                let frames = frames(path, Box::new(io::Cursor::new(Shared(Arc::clone(&shared)))))?;
+                Ok(content.insert(Content { frames, mapped: Some(shared) }))
+            }
+            None => Ok(content.insert(Content { frames: open(path)?, mapped: None })),
         }
     }
 
@@ -419,15 +425,10 @@ impl Recording {
         Ok(&mut self.content(file)?.frames)
     }
 
-    /// Refuses mapped files of which a part is gone, if they are open or somebody holds messages of them.
-    fn check_mapped(&self) -> Result<()> {
-        let open = self.open.and_then(|it| Some((it, self.files[it].content.as_ref()?)));
-        let open = open.and_then(|(file, it)| Some((file, Arc::clone(it.mapped.as_ref()?))));
-        let before =
-            self.mapped_before.iter().filter_map(|(file, it)| Some((*file, it.upgrade()?)));
-        open.into_iter()
-            .chain(before)
-            .try_for_each(|(file, it)| it.check().map_err(|error| self.unread(file, error)))
+    /// Refuses a mapped file of which a part is gone, if it is open or somebody holds messages of it.
+    fn check_mapped(&self, file: usize) -> Result<()> {
+        let mapped = self.files[file].mapped.upgrade();
+        mapped.map_or(Ok(()), |it| it.check()).map_err(|error| self.unread(file, error))
     }
 
     /// Goes over a file's records without unpacking any.
@@ -569,16 +570,14 @@ impl Recording {
             return Ok(None);
         }
         // The walk has seen that the file is so long, or was.
-        let (at, len, content) = (at, len as usize, self.content(file)?);
+        let content = self.content(file)?;
         let part = match &content.mapped {
-            Some(mapped) => {
-                let start = usize::try_from(at).unwrap_or(usize::MAX);
-                match start.checked_add(len).filter(|end| *end <= mapped.len()) {
-                    Some(end) => Ok(Part::Mapped(Arc::clone(mapped), start..end)),
-                    None => Err(io::ErrorKind::UnexpectedEof.into()),
-                }
+            Some(mapped) if at.checked_add(len).is_some_and(|end| end <= mapped.len() as u64) => {
+                let (start, end) = (at as usize, (at + len) as usize);
+                Ok(Part::Mapped(Arc::clone(mapped), start..end))
             }
-            None => content.frames.read(at, len).map(Part::Read),
+            Some(_) => Err(io::ErrorKind::UnexpectedEof.into()),
+            None => content.frames.read(at, len as usize).map(Part::Read),
         };
         part.map(Some).map_err(|error| self.unread(file, error))
     }
@@ -587,7 +586,7 @@ impl Recording {
     fn load(&mut self, piece: usize) -> Result<Vec<RecordedMessage>> {
         let (kept, count) = (self.summary.damages.len(), self.summary.damage_count);
         let messages = self.read_piece(piece)?;
-        self.check_mapped()?;
+        self.check_mapped(self.pieces[piece].file)?;
         if std::mem::replace(&mut self.pieces[piece].is_told, true) {
             self.summary.damages.truncate(kept);
             self.summary.damage_count = count;
@@ -864,22 +863,23 @@ impl Iterator for Messages<'_> {
         let Some(Reverse((_, _, message))) = self.waiting.pop() else {
             // What was looked at since the last was loaded.
             let is_over = std::mem::replace(&mut self.is_over, true);
-            return self.recording.check_mapped().err().filter(|_| !is_over).map(Err);
+            let lost = || {
+                (0..self.recording.files.len()).find_map(|it| self.recording.check_mapped(it).err())
+            };
+            return if is_over { None } else { lost().map(Err) };
         };
         self.waiting_bytes -= message.bytes();
         Some(Ok(message.0))
     }
 }
 
-fn open(path: &Path, is_mapped: bool) -> Result<Content> {
+fn open(path: &Path) -> Result<Frames<Box<dyn Source>>> {
     let file = File::open(path).map_err(|error| unread(path, error))?;
-    if is_mapped {
-        let mapped = Arc::new(MappedFile::new(file).map_err(|error| unread(path, error))?);
-        let frames = frames(path, Box::new(io::Cursor::new(Shared(Arc::clone(&mapped)))))?;
-        return Ok(Content { frames, mapped: Some(mapped) });
-    }
-    let frames = frames(path, Box::new(BufReader::with_capacity(1 << 16, file)))?;
-    Ok(Content { frames, mapped: None })
+    frames(path, Box::new(BufReader::with_capacity(1 << 16, file)))
+}
+
+fn map(path: &Path) -> Result<MappedFile> {
+    File::open(path).and_then(MappedFile::new).map_err(|error| unread(path, error))
 }
 
 /// A mapped file as bytes that a cursor goes over.
