@@ -224,7 +224,6 @@ fn create(args: &Create, globals: &Globals, out: &mut Output) -> anyhow::Result<
     let governance = governance.transpose()?;
     let now = SystemTime::now();
     let lifetime = Lifetime::days(now, args.days);
-    let waits = || output::note("another command makes something in this keystore; waiting for it");
     let is_new = Maker::make(&folder, domain, now, waits)?;
     let maker = Maker::open(&folder, now, waits)?;
     warn_of_authorities(&folder);
@@ -285,7 +284,6 @@ fn create(args: &Create, globals: &Globals, out: &mut Output) -> anyhow::Result<
 fn revoke(args: &Revoke, out: &mut Output) -> anyhow::Result<()> {
     let folder = args.keystore.folder()?;
     let now = SystemTime::now();
-    let waits = || output::note("another command makes something in this keystore; waiting for it");
     let maker = Maker::open(&folder, now, waits)?;
     let lifetime = Lifetime::days(now, args.days);
     let mut names = args.enclaves.clone();
@@ -298,8 +296,7 @@ fn revoke(args: &Revoke, out: &mut Output) -> anyhow::Result<()> {
     let (list, expires) = (made.path.display().to_string(), made.expires_at);
     names.extend(args.certificate.iter().map(|it| it.display().to_string()));
     if args.json {
-        let expires_s =
-            expires.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+        let expires_s = seconds_since_1970(expires);
         let json =
             json!({ "list": list, "revoked": names, "expires_s": expires_s, "kept": made.others });
         out.lines(serde_json::to_string_pretty(&json)?)?;
@@ -466,15 +463,21 @@ fn warn_of_key(path: &Path) {
     }
 }
 
+fn seconds_since_1970(at: SystemTime) -> u64 {
+    at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+/// Says why the command does not go on yet.
+fn waits() {
+    output::note("another command makes something in this keystore; waiting for it");
+}
+
 fn enclave_json(name: &str, enclave: Result<&Enclave, &Refused>) -> Json {
     match enclave {
         Ok(it) => {
-            let since = |at: SystemTime| {
-                at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
-            };
             let expiries = it.expiries().iter();
             let expiries: Vec<Json> = expiries
-                .map(|(at, file)| json!({ "file": file, "expires_s": since(*at) }))
+                .map(|(at, file)| json!({ "file": file, "expires_s": seconds_since_1970(*at) }))
                 .collect();
             json!({ "enclave": it.name(), "is_whole": true, "subject": it.certificate().subject(), "expiries": expiries })
         }

@@ -19,6 +19,7 @@ pub struct Certificate {
     der: Vec<u8>,
     subject: String,
     name: Name,
+    serial: Vec<u8>,
     not_before: SystemTime,
     not_after: SystemTime,
     is_authority: bool,
@@ -80,12 +81,13 @@ impl Certificate {
         };
         let facts = (
             read.subject().to_string(),
+            read.raw_serial().to_vec(),
             time(read.validity().not_before.timestamp()),
             time(read.validity().not_after.timestamp()),
             read.is_ca() && may_sign,
         );
-        let (subject, not_before, not_after, is_authority) = facts;
-        Ok(Self { der, subject, name, not_before, not_after, is_authority })
+        let (subject, serial, not_before, not_after, is_authority) = facts;
+        Ok(Self { der, subject, name, serial, not_before, not_after, is_authority })
     }
 
     /// Whom it is for, such as `CN=/talker`.
@@ -114,8 +116,8 @@ impl Certificate {
     }
 
     /// Its number among those that its authority has issued, as it is encoded in it.
-    pub(crate) fn serial(&self) -> Vec<u8> {
-        self.read(|it| it.tbs_certificate.raw_serial().to_vec()).unwrap_or_default()
+    pub(crate) fn serial(&self) -> &[u8] {
+        &self.serial
     }
 
     /// Refuses a list of revoked certificates that this authority has not signed.
@@ -133,12 +135,23 @@ impl Certificate {
         if self.read(may) != Some(true) {
             return Err(format!("names {}, whose key may sign no such list", self.subject));
         }
-        if !SIGNATURES.contains(&&*list.signature_algorithm.algorithm.to_id_string()) {
+        let algorithm = list.signature_algorithm.algorithm.to_id_string();
+        let is_signed = self.read(|it| list.verify_signature(it.public_key()).is_ok());
+        self.check_signature(Some(algorithm), is_signed)
+    }
+
+    /// Refuses what is signed by an algorithm that is not trusted, or not by this authority, which it names.
+    fn check_signature(
+        &self,
+        algorithm: Option<String>,
+        is_signed: Option<bool>,
+    ) -> Result<(), String> {
+        if !algorithm.is_some_and(|it| SIGNATURES.contains(&&*it)) {
             return Err(format!(
                 "is signed by an algorithm that is not trusted; allowed: {SIGNATURES_NAMED}"
             ));
         }
-        match self.read(|it| list.verify_signature(it.public_key()).is_ok()) {
+        match is_signed {
             Some(true) => Ok(()),
             _ => Err(format!("is not signed by {}, whom it names", self.subject)),
         }
@@ -161,17 +174,9 @@ impl Certificate {
             return Err(format!("is not issued by {}", authority.subject));
         }
         let algorithm = self.read(|it| it.signature_algorithm.algorithm.to_id_string());
-        if !algorithm.is_some_and(|it| SIGNATURES.contains(&&*it)) {
-            return Err(format!(
-                "is signed by an algorithm that is not trusted; allowed: {SIGNATURES_NAMED}"
-            ));
-        }
         let is_signed = self
             .read(|own| authority.read(|it| own.verify_signature(Some(it.public_key())).is_ok()));
-        match is_signed.flatten() {
-            Some(true) => Ok(()),
-            _ => Err(format!("is not signed by {}, whom it names", authority.subject)),
-        }
+        authority.check_signature(algorithm, is_signed.flatten())
     }
 
     /// Whether it is an authority that vouches for itself, from which trust may begin.

@@ -114,11 +114,9 @@ impl Enclave {
         let permissions_ca = authority(PERMISSIONS_CA)?;
         let own = certificate(CERTIFICATE)?;
         own.is_issued_by(&identity_ca).map_err(refused(CERTIFICATE))?;
-        let revocations = read_revocations_of(keystore, &folder, &identity_ca)?;
-        for list in &revocations {
-            list.is_valid_at(now).map_err(refused(REVOCATIONS))?;
-            list.permits(&own).map_err(refused(CERTIFICATE))?;
-        }
+        let lists = read_revocations_of(keystore, &folder, &identity_ca)?;
+        check_revocations(&lists, &own, &folder.join(CERTIFICATE), now)?;
+        let revocations: Vec<_> = lists.into_iter().map(|(_, list)| list).collect();
         let key = read_file(&folder.join(KEY)).and_then(|it| key_of(&it));
         let key = key.map_err(refused(KEY))?;
         if key.public() != own.key() {
@@ -166,12 +164,12 @@ impl Enclave {
     }
 
     /// The files of an enclave, there or not.
-    pub fn files(keystore: &Path, name: &str) -> [PathBuf; 8] {
+    pub fn files(keystore: &Path, name: &str) -> Vec<PathBuf> {
         let folder = folder_of(keystore, name);
-        let [a, b, c, d, e, f, g] =
-            [CERTIFICATE, KEY, IDENTITY_CA, PERMISSIONS_CA, GOVERNANCE, PERMISSIONS, REVOCATIONS]
-                .map(|it| folder.join(it));
-        [a, b, c, d, e, f, g, keystore.join(PUBLIC).join(REVOCATIONS)]
+        let own =
+            [CERTIFICATE, KEY, IDENTITY_CA, PERMISSIONS_CA, GOVERNANCE, PERMISSIONS, REVOCATIONS];
+        let own = own.iter().map(|it| folder.join(it));
+        own.chain([keystore.join(PUBLIC).join(REVOCATIONS)]).collect()
     }
 
     /// Its name, such as `/talker`.
@@ -314,18 +312,33 @@ pub(crate) fn read_revocations(
     read.map(Some).map_err(Refused::of(path))
 }
 
-/// The lists that count for an enclave: what the keystore has for all, and its own if that is another.
+/// The lists that count for an enclave, with their files: what the keystore has for all, and its own if that is another.
 pub(crate) fn read_revocations_of(
     keystore: &Path,
     folder: &Path,
     authority: &Certificate,
-) -> Result<Vec<Revocations>, Refused> {
-    let mut lists = Vec::new();
-    for folder in [&keystore.join(PUBLIC), folder] {
-        let read = read_revocations(&folder.join(REVOCATIONS), authority)?;
-        lists.extend(read.filter(|it| !lists.contains(it)));
+) -> Result<Vec<(PathBuf, Revocations)>, Refused> {
+    let mut lists: Vec<(PathBuf, Revocations)> = Vec::new();
+    for path in [keystore.join(PUBLIC), folder.to_owned()].map(|it| it.join(REVOCATIONS)) {
+        match read_revocations(&path, authority)? {
+            Some(list) if lists.iter().all(|(_, it)| *it != list) => lists.push((path, list)),
+            _ => {}
+        }
     }
     Ok(lists)
+}
+
+/// Refuses a certificate, which is in `file`, that stands in one of these lists, and each list that does not count now.
+pub(crate) fn check_revocations(
+    lists: &[(PathBuf, Revocations)],
+    certificate: &Certificate,
+    file: &Path,
+    now: SystemTime,
+) -> Result<(), Refused> {
+    lists.iter().try_for_each(|(path, list)| {
+        list.is_valid_at(now).map_err(Refused::of(path))?;
+        list.permits(certificate).map_err(Refused::of(file))
+    })
 }
 
 /// The document in a signed file, and the file.

@@ -18,9 +18,9 @@ use time::OffsetDateTime;
 
 use crate::certificate::Certificate;
 use crate::keystore::{
-    CERTIFICATE, GOVERNANCE, IDENTITY_CA, KEY, PERMISSIONS, PERMISSIONS_CA, REVOCATIONS, folder_of,
-    read_certificate, read_file, read_governance, read_permissions, read_revocations,
-    read_revocations_of,
+    CERTIFICATE, GOVERNANCE, IDENTITY_CA, KEY, PERMISSIONS, PERMISSIONS_CA, REVOCATIONS,
+    check_revocations, folder_of, read_certificate, read_file, read_governance, read_permissions,
+    read_revocations, read_revocations_of,
 };
 use crate::revocation::Revocations;
 use crate::{Access, Enclave, Governance, Permissions, Refused, enclaves, signed, signing};
@@ -203,11 +203,13 @@ impl Maker {
             .is_issued_by(&self.identities.certificate)
             .and_then(|()| certificate.is_valid_at(now))
             .map_err(Refused::of(&path))?;
-        for list in read_revocations_of(&self.folder, &folder, &self.identities.certificate)? {
-            list.permits(&certificate)
-                .map_err(|why| format!("{why}; remove it and {KEY} for a new key"))
-                .map_err(Refused::of(&path))?;
-        }
+        let lists = read_revocations_of(&self.folder, &folder, &self.identities.certificate)?;
+        check_revocations(&lists, &certificate, &path, now).map_err(|mut refused| {
+            if refused.path == path {
+                refused.why.push_str(&format!("; remove it and {KEY} for a new key"));
+            }
+            refused
+        })?;
         let permissions = self.new_permissions(&folder, name, &certificate, access, domain)?;
 
         let made = Additions { key: new.is_some(), permissions: permissions.is_some() };
@@ -246,8 +248,8 @@ impl Maker {
         for path in own.chain(files.iter().cloned()) {
             let certificate = read_certificate(&path)?;
             certificate.is_issued_by(authority).map_err(Refused::of(&path))?;
-            if !serials.contains(&certificate.serial()) {
-                serials.push(certificate.serial());
+            if !serials.iter().any(|it| it == certificate.serial()) {
+                serials.push(certificate.serial().to_vec());
             }
         }
         let lifetime = lifetime.within(authority);

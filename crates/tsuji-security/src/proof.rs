@@ -166,6 +166,7 @@ impl Identity {
     /// The list that is unreadable, forged or of something else, and why. Those that were read before go on counting.
     pub fn renew_revocations(&self, keystore: &Path) -> Result<(), Refused> {
         let read = read_revocations_of(keystore, self.enclave.folder(), &self.identity_ca)?;
+        let read = read.into_iter().map(|(_, list)| list).collect();
         *self.revocations.write().unwrap_or_else(PoisonError::into_inner) = read;
         Ok(())
     }
@@ -181,10 +182,11 @@ impl Identity {
         lists.iter().try_for_each(|list| {
             let valid = list.is_valid_at(now);
             valid.map_err(|why| format!("the list of revoked certificates {why}"))?;
-            let subject = own.subject();
-            list.permits(own).map_err(|why| format!("the own certificate of {subject} {why}"))?;
-            let subject = certificate.subject();
-            list.permits(certificate).map_err(|why| format!("its certificate for {subject} {why}"))
+            [(own, "the own certificate of"), (certificate, "its certificate for")]
+                .into_iter()
+                .try_for_each(|(it, what)| {
+                    list.permits(it).map_err(|why| format!("{what} {} {why}", it.subject()))
+                })
         })
     }
 

@@ -74,7 +74,7 @@ impl Revocations {
 
     /// Refuses a certificate that was taken back.
     pub(crate) fn permits(&self, certificate: &Certificate) -> Result<(), String> {
-        if !self.serials.contains(&certificate.serial()) {
+        if !self.serials.iter().any(|it| it == certificate.serial()) {
             return Ok(());
         }
         Err(format!("was revoked by {}", self.authority.subject()))

@@ -122,6 +122,9 @@ fn lists_are_for_all_enclaves_but_those_with_their_own() {
     // What is in public counts also where there is no link, as in a copy that was made before.
     fs::remove_file(keystore.join("enclaves/robot/listener/crl.pem")).unwrap();
     is_refused(Enclave::read(&keystore, "/robot/listener", now()), "cert.pem", "was revoked by");
+    let late = now() + DAY * 51;
+    let refused = Enclave::read(&keystore, "/talker", late).unwrap_err();
+    assert_eq!(refused.path, keystore.join("public/crl.pem"), "{refused}");
     // New ones have it too, and those that are not there cannot be revoked.
     add(&keystore, "/robot/arm").unwrap();
     assert!(keystore.join("enclaves/robot/arm/crl.pem").is_symlink());

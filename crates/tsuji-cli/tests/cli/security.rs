@@ -340,6 +340,29 @@ fn what_a_killed_command_has_begun_the_next_one_ends() {
 }
 
 #[test]
+fn a_killed_revocation_leaves_a_list_that_counts_or_none() {
+    let world = World::new();
+    let create = ["security", "create", "--keystore", "keystore", "/a", "/b/c"];
+    let revoke = ["security", "revoke", "--keystore", "keystore", "/a"];
+    let check = |enclave| world.run(&["security", "check", "--keystore", "keystore", enclave]);
+    for round in 0..30 {
+        let _ = fs::remove_dir_all(world.path("keystore"));
+        assert_eq!(world.run(&create).code, Some(0));
+        let killed = world.start(&revoke);
+        std::thread::sleep(Duration::from_micros(700 * round));
+        drop(killed);
+        let is_listed = world.path("keystore/public/crl.pem").exists();
+        assert_eq!(check("/b/c").code, Some(0), "{round}");
+        assert_eq!(check("/a").code, Some(i32::from(is_listed)), "{round}");
+        assert_eq!(world.run(&revoke).code, Some(0), "{round}");
+        let checked = check("/b/c");
+        assert_eq!((checked.code, &*checked.err), (Some(0), ""), "{round}");
+        assert!(check("/a").err.contains("was revoked"), "{round}");
+        assert!(!world.path("keystore/public/.crl.pem.new").exists(), "{round}");
+    }
+}
+
+#[test]
 fn an_enclave_that_is_refused_is_told_in_json_too() {
     let world = World::new();
     keystore(&world, "sros2");

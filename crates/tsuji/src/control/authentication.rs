@@ -393,7 +393,7 @@ impl Keeper {
                 );
             }
         }
-        let now = SystemTime::now();
+        let (identity, now) = (security.identity(), SystemTime::now());
         for key in graph_cache.channels.proved_keys() {
             let proved = graph_cache.channels.get(key).and_then(|it| it.authentication.proved());
             let reason = proved.and_then(|it| {
@@ -403,7 +403,7 @@ impl Keeper {
                         "the certificate or the permissions of {subject} have expired"
                     ));
                 }
-                security.identity().permits(it.certificate(), now).err()
+                identity.permits(it.certificate(), now).err()
             });
             if let Some(reason) = reason {
                 self.refuse(&mut graph_cache, key, &reason);
