@@ -233,9 +233,10 @@ mod tests {
         let asked = environment::Security { is_enforced: true, keystore, enclave: None };
         let security = Security::open(&asked, "/a", 7, &mut Vec::new()).unwrap().unwrap();
         assert!(matches!(security.renew(), Renewal::Same));
-        let [certificate, key, ..] = Enclave::files(&folder, "/a");
+        let files = Enclave::files(&folder, "/a");
+        let (certificate, key) = (&files[0], &files[1]);
         let first = security.identity();
-        fs::write(&key, "").unwrap();
+        fs::write(key, "").unwrap();
         let Renewal::Refused(why) = security.renew() else { panic!("it is taken") };
         assert!(why.contains("key.pem"), "{why}");
         assert!(matches!(security.renew(), Renewal::Same), "once");
