@@ -7,8 +7,8 @@
 
 The recordings that are made have pictures of 2.36 MB: in chunks that are not packed, with checksums and without, and packed by zstd, of
 which the file is as rosbag2 writes it but for its index. Each message is read, its picture taken as an array, or what the package has for it, and
-its first byte and its last are looked at. Every reader is a process of its own; its first reading of the file is not measured. A figure is the
-time of a message: the median of the turns.
+its first byte and its last are looked at. Every reader is a process of its own; its first reading of the file is not measured. Figures are of the
+time from one message to the next, over all turns.
 """
 
 import argparse
@@ -89,16 +89,18 @@ def without_checksums(file):
 
 
 def read(reader, path, turns):
-    """Reads the file so many times and once before; prints the times of a message, in microseconds."""
-    found = []
+    """Reads the file so many times and once before; prints how long each message took, in microseconds."""
+    took, read = [], set()
     for _ in range(turns + 1):
-        begun, count, total = time.perf_counter(), 0, 0
+        times, total = [time.perf_counter_ns()], 0
         for data in READERS[reader](path):
-            count, total = count + 1, total + int(data[0]) + int(data[-1])
-        found.append(((time.perf_counter() - begun) / count * 1e6, count, total))
-    if len({it[1:] for it in found}) != 1:
+            total += int(data[0]) + int(data[-1])
+            times.append(time.perf_counter_ns())
+        took.append([(after - before) / 1e3 for before, after in zip(times, times[1:])])
+        read.add((len(took[-1]), total))
+    if len(read) != 1:
         raise RuntimeError(f"{reader} did not read the same each time")
-    print(json.dumps({"us": [it[0] for it in found[1:]], "read": found[0][1:]}))
+    print(json.dumps({"us": sum(took[1:], []), "read": read.pop()}))
 
 
 def main():
@@ -126,12 +128,12 @@ def main():
                     seen.add(tuple(said["read"]))
             if len(seen) != 1:
                 raise RuntimeError(f"{name}: they did not read the same")
-            medians = {reader: statistics.median(it) for reader, it in found.items()}
-            figures[name] = medians
-            fastest = min((medians[it] for it in asked.peer), default=None)
-            for reader, median in medians.items():
-                ratio = f"  {fastest / median:6.1f} times the fastest peer" if fastest and reader not in asked.peer else ""
-                print(f"{name:26} {reader:14} {median:9.1f} us a message{ratio}", flush=True)
+            figures[name] = {reader: {"median": statistics.median(it), "p99": sorted(it)[int(len(it) * 0.99)]} for reader, it in found.items()}
+            print(f"{name:26} {'microseconds':14} {'median':>9} {'p99':>9}")
+            for reader, figure in figures[name].items():
+                against = [figures[name][it]["median"] / figure["median"] for it in asked.peer if reader not in asked.peer]
+                ratio = f"  {min(against):6.1f} times the fastest peer" if against else ""
+                print(f"{'':26} {reader:14} {figure['median']:9.1f} {figure['p99']:9.1f}{ratio}", flush=True)
     if asked.json:
         asked.json.write_text(json.dumps(figures, indent=2))
     return 0
