@@ -263,9 +263,9 @@ mod tests {
     use std::io::Write;
     use std::os::unix::process::ExitStatusExt;
     use std::path::{Path, PathBuf};
-    use std::process::{Command, Output};
 
     use super::*;
+    use crate::process::own_test;
 
     fn file_of(name: &str, bytes: usize) -> (PathBuf, File) {
         let path = crate::process::temporary_path(&format!("tsuji-mapped-{name}"));
@@ -279,13 +279,11 @@ mod tests {
         OpenOptions::new().write(true).open(path).unwrap()
     }
 
-    /// This test in a process of its own, which sees the variable.
-    fn again(test: &str, variable: &str) -> Output {
-        Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", &format!("mapped_file::tests::{test}")])
-            .env(variable, "1")
-            .output()
-            .unwrap()
+    /// The signal that ends a test of these in a process of its own.
+    fn end_of(child: &str) -> Option<c_int> {
+        let ended = own_test(&format!("mapped_file::tests::{child}")).output().unwrap();
+        assert_eq!(ended.status.code(), None, "{ended:?}");
+        ended.status.signal()
     }
 
     #[test]
@@ -313,7 +311,7 @@ mod tests {
         let (path, file) = file_of("gaps", 1);
         let page = crate::memory::page_bytes() as usize;
         // More than a process may have mappings.
-        let pages = 150_000;
+        let pages = 70_000;
         file_at(&path).set_len((pages * page) as u64).unwrap();
         let mapped = MappedFile::new(file).unwrap();
         file_at(&path).set_len(0).unwrap();
@@ -324,16 +322,16 @@ mod tests {
 
     #[test]
     fn a_handler_that_is_set_later_is_called_and_not_for_mapped_files() {
+        assert_eq!(end_of("child_sets_a_handler"), Some(libc::SIGBUS));
+    }
+
+    #[test]
+    #[ignore = "run by another test in a process of its own"]
+    fn child_sets_a_handler() {
         extern "C" fn later(signal: c_int) {
             // As faulthandler of Python does: what was before hears it again.
             // SAFETY: both may be called in a handler.
             unsafe { libc::raise(signal) };
-        }
-        const CHILD: &str = "TSUJI_MAPPED_FILE_LATER";
-        if std::env::var_os(CHILD).is_none() {
-            let ended =
-                again("a_handler_that_is_set_later_is_called_and_not_for_mapped_files", CHILD);
-            return assert_eq!(ended.status.signal(), Some(libc::SIGBUS), "{ended:?}");
         }
         let (path, file) = file_of("later", 100_000);
         let first = MappedFile::new(file.try_clone().unwrap()).unwrap();
@@ -368,29 +366,30 @@ mod tests {
 
     #[test]
     fn other_bus_errors_end_the_process() {
-        const CHILD: &str = "TSUJI_MAPPED_FILE_CHILD";
-        if std::env::var_os(CHILD).is_some() {
-            let (path, file) = file_of("child", 10);
-            std::fs::remove_file(path).unwrap();
-            let _mapped = MappedFile::new(file).unwrap();
-            let (path, bare) = file_of("bare", 10);
-            std::fs::remove_file(path).unwrap();
-            // SAFETY: a fresh mapping aliases nothing; to read beyond the file ends this process.
-            unsafe {
-                let page = crate::memory::page_bytes() as usize;
-                let at = rustix::mm::mmap(
-                    std::ptr::null_mut(),
-                    2 * page,
-                    ProtFlags::READ,
-                    MapFlags::SHARED,
-                    &bare,
-                    0,
-                );
-                at.unwrap().cast::<u8>().add(page).read_volatile();
-            }
-            std::process::exit(0);
+        assert_eq!(end_of("child_reads_beyond_another_file"), Some(libc::SIGBUS));
+    }
+
+    #[test]
+    #[ignore = "run by another test in a process of its own"]
+    fn child_reads_beyond_another_file() {
+        let (path, file) = file_of("child", 10);
+        std::fs::remove_file(path).unwrap();
+        let _mapped = MappedFile::new(file).unwrap();
+        let (path, bare) = file_of("bare", 10);
+        std::fs::remove_file(path).unwrap();
+        // SAFETY: a fresh mapping aliases nothing; to read beyond the file ends this process.
+        unsafe {
+            let page = crate::memory::page_bytes() as usize;
+            let at = rustix::mm::mmap(
+                std::ptr::null_mut(),
+                2 * page,
+                ProtFlags::READ,
+                MapFlags::SHARED,
+                &bare,
+                0,
+            );
+            at.unwrap().cast::<u8>().add(page).read_volatile();
         }
-        let child = again("other_bus_errors_end_the_process", CHILD);
-        assert_eq!(child.status.signal(), Some(libc::SIGBUS), "{child:?}");
+        std::process::exit(0);
     }
 }
