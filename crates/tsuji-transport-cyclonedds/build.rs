@@ -54,6 +54,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         .warnings(true)
         .extra_warnings(true)
         .compile("tsuji-cyclonedds-shim");
+    // For the crate that builds the plug-ins of DDS Security (engines/dds-security).
+    println!("cargo::metadata=installed={}", built.display());
+    println!("cargo::metadata=source={}", source.display());
     println!("cargo::rustc-link-search=native={}", built.join("lib").display());
     println!("cargo::rustc-link-lib=static=ddsc");
     for library in ["dl", "m", "pthread", "rt"] {
@@ -183,7 +186,6 @@ const OFF: &[&str] = &[
     "BUILD_TESTING",
     "BUILD_EXAMPLES",
     "ENABLE_LTO",
-    "ENABLE_SECURITY",
     "ENABLE_SSL",
     "ENABLE_TYPELIB",
     "ENABLE_TYPE_DISCOVERY",

@@ -742,8 +742,74 @@ fatal:
   return DDS_RETCODE_ERROR;
 "#,
     ),
+    // The header of an encrypted message was in the order of this host before it was decrypted, and is copied as it is.
+    (
+        SECURITY,
+        r#"  (*hdr)->guid_prefix = ddsi_ntoh_guid_prefix ((*hdr)->guid_prefix);
+  *sz = dstlen;
+"#,
+        r#"  (*hdr)->guid_prefix = prefix;
+  *sz = dstlen;
+"#,
+    ),
+    (
+        SECURITY,
+        r#"  unsigned char *srcbuf;
+  size_t srclen, dstlen;
+
+  /* Currently the decode_rtps_message"#,
+        r#"  unsigned char *srcbuf;
+  size_t srclen, dstlen;
+  const ddsi_guid_prefix_t prefix = (*hdr)->guid_prefix;
+
+  /* Currently the decode_rtps_message"#,
+    ),
+    // Fast DDS refuses a handshake that is without what may be left out.
+    (
+        SECURITY,
+        "gv->handshake_include_optional = false;",
+        "gv->handshake_include_optional = true;",
+    ),
+    // Permissions are for a domain of the network, which is not the number by which a process knows it.
+    (
+        PARTICIPANT,
+        "ddsi_omg_security_check_create_participant (pp, gv->config.domainId)",
+        "ddsi_omg_security_check_create_participant (pp, gv->config.extDomainId.value)",
+    ),
+    (
+        MATCH,
+        "check_remote_reader_permissions (prd, wr->e.gv->config.domainId,",
+        "check_remote_reader_permissions (prd, wr->e.gv->config.extDomainId.value,",
+    ),
+    (
+        MATCH,
+        "check_remote_writer_permissions (pwr, rd->e.gv->config.domainId,",
+        "check_remote_writer_permissions (pwr, rd->e.gv->config.extDomainId.value,",
+    ),
+    (
+        SECURITY,
+        "(DDS_Security_DomainId)gv->config.domainId, topic_name,",
+        "(DDS_Security_DomainId)gv->config.extDomainId.value, topic_name,",
+    ),
+    (
+        SECURITY,
+        "check_remote_participant_permissions(gv->config.domainId,",
+        "check_remote_participant_permissions(gv->config.extDomainId.value,",
+    ),
+    (
+        WRITER,
+        "ddsi_omg_security_check_create_writer (pp, gv->config.domainId,",
+        "ddsi_omg_security_check_create_writer (pp, gv->config.extDomainId.value,",
+    ),
+    (
+        READER,
+        "ddsi_omg_security_check_create_reader (pp, gv->config.domainId,",
+        "ddsi_omg_security_check_create_reader (pp, gv->config.extDomainId.value,",
+    ),
 ];
 
+const PARTICIPANT: &str = "src/core/ddsi/src/ddsi_participant.c";
+const SECURITY: &str = "src/core/ddsi/src/ddsi_security_omg.c";
 const ACKNACK: &str = "src/core/ddsi/src/ddsi_acknack.c";
 const TRANSMIT: &str = "src/core/ddsi/src/ddsi_transmit.c";
 const MATCH: &str = "src/core/ddsi/src/ddsi_endpoint_match.c";

@@ -40,7 +40,7 @@ using Value = std::uint32_t;
 class ValueType : public fast::TopicDataType {
 public:
     ValueType() {
-        setName("Value");
+        setName("std_msgs::msg::dds_::UInt32_");
         m_typeSize = HEAD + sizeof(Value);
         m_isGetKeyDefined = false;
     }
@@ -128,7 +128,7 @@ int main(int count, char **words) {
     }
     fast::TypeSupport type(new ValueType);
     type.register_type(participant);
-    auto *topic = participant->create_topic(words[4], "Value", fast::TOPIC_QOS_DEFAULT);
+    auto *topic = participant->create_topic(words[4], type.get_type_name(), fast::TOPIC_QOS_DEFAULT);
     fast::DataWriter *writer = nullptr;
     fast::DataReader *reader = nullptr;
     if (publishes) {

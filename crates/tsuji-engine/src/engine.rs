@@ -49,6 +49,17 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
         false
     }
 
+    /// Whether whoever it meets has proved to be allowed, and what it carries is protected, as the keystore asks that secures this
+    /// process.
+    fn is_secured(&self) -> bool {
+        false
+    }
+
+    /// A number that is another one once it would join by other keys or permissions than before.
+    fn keys(&self) -> u64 {
+        0
+    }
+
     /// The addresses of this host that it would use if it joined now, beside those of loopback. None where there are none yet, and
     /// where it follows changes by itself.
     fn addresses(&self) -> Vec<IpAddr> {

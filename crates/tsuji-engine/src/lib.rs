@@ -199,6 +199,10 @@ impl Transport for EngineTransport {
         self.shared.about.id.clone()
     }
 
+    fn is_secured(&self) -> bool {
+        self.shared.engine.is_secured()
+    }
+
     fn capability(&self) -> Capability {
         Capability {
             // Two ends of one participant do not reach each other.

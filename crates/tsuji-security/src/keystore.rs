@@ -163,13 +163,21 @@ impl Enclave {
         own.iter().any(|it| is_there(&folder.join(it)))
     }
 
-    /// The files of an enclave, there or not.
-    pub fn files(keystore: &Path, name: &str) -> Vec<PathBuf> {
+    /// The files of an enclave, there or not: its certificate, its key, the certificates of the authorities of identities and of
+    /// permissions, governance, permissions, and the revoked certificates of the enclave's own list and of that of the keystore.
+    pub fn files(keystore: &Path, name: &str) -> [PathBuf; 8] {
         let folder = folder_of(keystore, name);
-        let own =
-            [CERTIFICATE, KEY, IDENTITY_CA, PERMISSIONS_CA, GOVERNANCE, PERMISSIONS, REVOCATIONS];
-        let own = own.iter().map(|it| folder.join(it));
-        own.chain([keystore.join(PUBLIC).join(REVOCATIONS)]).collect()
+        let own = |it: &str| folder.join(it);
+        [
+            own(CERTIFICATE),
+            own(KEY),
+            own(IDENTITY_CA),
+            own(PERMISSIONS_CA),
+            own(GOVERNANCE),
+            own(PERMISSIONS),
+            own(REVOCATIONS),
+            keystore.join(PUBLIC).join(REVOCATIONS),
+        ]
     }
 
     /// Its name, such as `/talker`.

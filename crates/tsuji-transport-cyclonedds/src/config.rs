@@ -8,6 +8,7 @@ use tsuji_transport::deferred::told;
 use tsuji_transport::wire::Announcements;
 use tsuji_transport::{Error, ErrorKind, Result};
 
+use crate::DdsSecurity;
 use crate::extra::{self, Chosen};
 
 /// Where the engine talks, and with whom.
@@ -38,6 +39,8 @@ pub struct CycloneConfig {
     /// with commas between. The engine reads it last: a value takes the place of that of tsuji, an
     /// interface or a peer is added.
     pub extra: Option<String>,
+    /// What secures the participant. Without it, it is in clear.
+    pub security: Option<DdsSecurity>,
 }
 
 /// By what the participant of a peer process of this host is known, in its user data, where it can pass over others as this one can.
@@ -247,11 +250,20 @@ impl CycloneConfig {
         }
         let multicast = if self.no_multicast { "false" } else { "default" };
         let stays_here = self.interfaces == ["lo"];
-        let fragment_bytes = if stays_here { FRAGMENT_BYTES } else { PACKET_FRAGMENT_BYTES };
+        let fragment_bytes = match (stays_here, self.security.is_some()) {
+            (true, false) => FRAGMENT_BYTES,
+            (true, true) => FRAGMENT_BYTES - SECURED_BYTES,
+            (false, false) => PACKET_FRAGMENT_BYTES,
+            (false, true) => PACKET_FRAGMENT_BYTES - PACKET_SECURED_BYTES,
+        };
+        let message_bytes = match self.security {
+            Some(_) => MESSAGE_BYTES - SECURED_BYTES,
+            None => MESSAGE_BYTES,
+        };
         let _ = write!(
             xml,
             "<AllowMulticast>{multicast}</AllowMulticast>\
-             <MaxMessageSize>65500B</MaxMessageSize><FragmentSize>{fragment_bytes}B</FragmentSize></General>"
+             <MaxMessageSize>{message_bytes}B</MaxMessageSize><FragmentSize>{fragment_bytes}B</FragmentSize></General>"
         );
         let _ = write!(
             xml,
@@ -292,6 +304,15 @@ impl CycloneConfig {
 
 /// A fragment of a large sample that stays on this host: all that a datagram has room for.
 const FRAGMENT_BYTES: u32 = 65000;
+
+/// What a datagram of UDP has room for.
+const MESSAGE_BYTES: u32 = 65500;
+
+/// What protection may add to a message, with a code for each of some receivers.
+const SECURED_BYTES: u32 = 512;
+
+/// What it adds to a fragment in a packet of its own where payload, submessage and message are encrypted.
+const PACKET_SECURED_BYTES: u32 = 160;
 
 /// One that leaves it, which fits with all that stands around it into a packet of 1500 bytes, as the engine has it
 /// by default.

@@ -19,8 +19,8 @@ use tsuji_platform::report;
 use tsuji_transport::wire::{NetworkAddresses, Treatment};
 use tsuji_transport::{Bytes, Error, ErrorKind, PeerId, RelationHeader, Result, deferred};
 
-use crate::PeerMarks;
 use crate::ffi::{self, Entity};
+use crate::{DdsSecurity, PeerMarks};
 
 mod peer_processes;
 mod watch;
@@ -43,8 +43,10 @@ impl Participant {
         config: &str,
         user_data: &[u8],
         peer_processes: Option<&PeerMarks>,
+        security: Option<&DdsSecurity>,
     ) -> Result<Self> {
         check_user_data("create a participant", user_data)?;
+        let properties = security.map(DdsSecurity::properties).transpose()?.unwrap_or_default();
         // The engine knows each domain by a number of this process; the one on the network is in
         // the configuration.
         static DOMAINS: AtomicU32 = AtomicU32::new(1);
@@ -66,6 +68,12 @@ impl Participant {
         let domain = Deleted::new(domain);
         let mut qos = QosBox::new();
         qos.user_data(user_data);
+        for (name, value) in &properties {
+            qos.property(
+                &text("secure a participant", name)?,
+                &text("secure a participant", value)?,
+            );
+        }
         // SAFETY: the domain exists, and the QoS is valid.
         let entity = unsafe { ffi::dds_create_participant(number, qos.0, ptr::null()) };
         let entity = checked("create a participant", entity).map_err(with_complaints)?;
@@ -401,6 +409,11 @@ impl QosBox {
     fn user_data(&mut self, bytes: &[u8]) {
         // SAFETY: the bytes are copied.
         unsafe { ffi::dds_qset_userdata(self.0, bytes.as_ptr().cast(), bytes.len()) };
+    }
+
+    fn property(&mut self, name: &CStr, value: &CStr) {
+        // SAFETY: both end with a nul and are copied.
+        unsafe { ffi::dds_qset_prop(self.0, name.as_ptr(), value.as_ptr()) };
     }
 
     fn set(&mut self, qos: &Qos, keep_all_max: u32) {

@@ -152,6 +152,7 @@ unsafe extern "C" {
     pub(crate) fn dds_create_qos() -> *mut Qos;
     pub(crate) fn dds_delete_qos(qos: *mut Qos);
     pub(crate) fn dds_qset_userdata(qos: *mut Qos, value: *const c_void, len: usize);
+    pub(crate) fn dds_qset_prop(qos: *mut Qos, name: *const c_char, value: *const c_char);
     pub(crate) fn dds_qset_durability(qos: *mut Qos, kind: c_int);
     pub(crate) fn dds_qset_history(qos: *mut Qos, kind: c_int, depth: i32);
     pub(crate) fn dds_qset_durability_service(

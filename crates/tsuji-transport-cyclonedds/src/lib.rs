@@ -33,6 +33,9 @@ mod ffi;
 #[cfg(feature = "raw")]
 pub mod raw;
 
+mod security;
+pub use security::{DDS_SECURITY_LIBRARY, DdsSecurity};
+
 /// Cyclone DDS, in one domain.
 #[derive(Clone, Debug)]
 pub struct CycloneDds {
@@ -81,6 +84,14 @@ impl Engine for CycloneDds {
         self.config.domain
     }
 
+    fn is_secured(&self) -> bool {
+        self.config.security.is_some()
+    }
+
+    fn keys(&self) -> u64 {
+        self.config.security.as_ref().map_or(0, DdsSecurity::stamp)
+    }
+
     fn joins_slowly(&self) -> bool {
         self.config.names_hosts()
     }
@@ -107,6 +118,7 @@ impl Engine for CycloneDds {
                 &xml,
                 &self.config.user_data,
                 self.config.peer_processes.as_ref(),
+                self.config.security.as_ref(),
             )
         };
         let checked = self.config.check_extra(&peers);

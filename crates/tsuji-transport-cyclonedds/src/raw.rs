@@ -29,7 +29,7 @@ impl Participant {
     pub fn join(config: &CycloneConfig) -> Result<Self> {
         let peers = config.resolve_peers()?;
         let xml = config.to_xml(&peers, config::receive_buffer_bytes_max(), config::Ports::OfIndex);
-        engine::Participant::join(&xml, &config.user_data, None).map(Self)
+        engine::Participant::join(&xml, &config.user_data, None, config.security.as_ref()).map(Self)
     }
 
     /// A writer on a topic of the network.

@@ -190,6 +190,10 @@ impl Transport for Faulty {
         self.inner.is_confined()
     }
 
+    fn is_secured(&self) -> bool {
+        self.inner.is_secured()
+    }
+
     fn trouble(&self) -> Option<String> {
         let faults = self.faults();
         let own = if faults.cut { Some(CUT) } else { faults.starved.then_some(STARVED) };

@@ -53,8 +53,14 @@ pub trait Transport: fmt::Debug + Send + Sync + 'static {
     fn capability(&self) -> Capability;
 
     /// Whether what it carries stays inside the process, or reaches only processes with which a [`Handshake`] was exchanged, by
-    /// descriptors and nothing that has a name. A secured process has no other transports.
+    /// descriptors and nothing that has a name.
     fn is_confined(&self) -> bool {
+        false
+    }
+
+    /// Whether whoever it reaches beyond that has proved to be allowed, and what it carries is protected as the governance of this
+    /// process's keystore asks. A secured process has such transports, and those that [are confined](Self::is_confined).
+    fn is_secured(&self) -> bool {
         false
     }
 

@@ -913,7 +913,8 @@ impl ContextBuilder {
         let mut enclave = enclave;
         if let Some(security) = &security {
             security.enclave().clone_into(&mut enclave);
-            network = network.secured(&enclave, &mut lines);
+            network =
+                network.secured(&enclave, crate::registry::dds_security_library(), &mut lines);
         }
         let folder = folder.join(format!("domain-{domain}"));
         let place = Place { domain, folder };

@@ -292,7 +292,9 @@ impl GraphCache {
         peer: PeerId,
         record: &EndpointRecord,
     ) -> Option<String> {
-        let security = session.security().filter(|_| peer != session.id)?;
+        // What a foreign one may have its engine has asked.
+        let is_asked = peer == session.id || self.foreign.is_foreign(peer);
+        let security = session.security().filter(|_| !is_asked)?;
         match self.channels.proved(peer) {
             Some(proved) => {
                 let topic = session.outward().topic(&record.topic);

@@ -2,6 +2,7 @@
 //! policy say of it, as one value.
 
 use std::fmt::Display;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tsuji_core::{Interop, Outward, Policy, RtpsEngine, names};
@@ -27,6 +28,8 @@ pub(crate) struct Network {
     robot: Option<String>,
     outward: Arc<Outward>,
     is_secured: bool,
+    /// What secures RTPS, in a secured process that speaks it.
+    dds_security: Option<PathBuf>,
 }
 
 /// What the program itself says.
@@ -146,6 +149,7 @@ impl Network {
                 robot,
                 outward,
                 is_secured: false,
+                dds_security: None,
             },
             lines,
         })
@@ -156,23 +160,43 @@ impl Network {
         self.ros.security.as_ref()
     }
 
-    /// The same, where messages go by nothing but what is secured: no foreign nodes are spoken to. With a line that says so.
-    pub(crate) fn secured(&self, enclave: &str, lines: &mut Vec<String>) -> Self {
+    /// The same, where messages go by nothing but what is secured: of foreign nodes those are spoken to that are on RTPS, by Cyclone DDS,
+    /// where the library that secures it is there. With a line that says who is not.
+    pub(crate) fn secured(
+        &self,
+        enclave: &str,
+        library: Result<PathBuf, String>,
+        lines: &mut Vec<String>,
+    ) -> Self {
+        let missing = match (&library, self.interop.without(Interop::RTPS)) {
+            (Err(why), _) if self.speaks() => {
+                Some(format!("other hosts and other ROS 2 nodes are not: {why}"))
+            }
+            (Ok(_), others) if others != Interop::NONE => {
+                Some(format!("nodes on {others} are not, since no engine for that is secured"))
+            }
+            _ => None,
+        };
         // A program that only looks who is there need not say it each time.
-        if self.speaks() && !self.joins_at_once {
+        if let Some(missing) = missing.filter(|_| !self.joins_at_once) {
             lines.push(format!(
-                "ROS_SECURITY_ENABLE=true: processes of tsuji on this host are met by the keystore, as {:?}; other hosts and other ROS 2 \
-                 nodes are not, since no engine here is secured yet",
-                enclave
+                "ROS_SECURITY_ENABLE=true: others are met by the keystore, as {enclave:?}; {missing}"
             ));
         }
-        let enclave = enclave.to_owned();
-        Self { interop: Interop::NONE, is_secured: true, enclave, ..self.clone() }
+        let speaks_rtps = library.is_ok() && self.speaks_rtps();
+        Self {
+            interop: if speaks_rtps { Interop::RTPS } else { Interop::NONE },
+            engine: RtpsEngine::CycloneDds,
+            is_secured: true,
+            dds_security: library.ok().filter(|_| speaks_rtps),
+            enclave: enclave.to_owned(),
+            ..self.clone()
+        }
     }
 
-    /// Whether messages go by nothing but what is secured.
-    pub(crate) fn is_secured(&self) -> bool {
-        self.is_secured
+    /// Where the library is that secures RTPS, if this process is secured and speaks it.
+    pub(crate) fn dds_security(&self) -> Option<&Path> {
+        self.dds_security.as_deref()
     }
 
     /// The same, spoken by this engine.
@@ -471,23 +495,35 @@ mod tests {
     }
 
     #[test]
-    fn what_is_secured_speaks_to_nobody_else() {
+    fn what_is_secured_speaks_rtps_alone() {
         let enabled = ("ROS_SECURITY_ENABLE", "true");
         let named = |name| ask(None, None, &[enabled, ("ROS_SECURITY_ENCLAVE_OVERRIDE", name)]);
         let asked = named("a").unwrap();
         let error = named("a b").unwrap_err().to_string();
         assert!(error.starts_with("ROS_SECURITY_ENCLAVE_OVERRIDE: "), "{error}");
         assert_eq!((asked.lines.len(), asked.network.enclave()), (0, "/a"));
-        assert!(asked.network.speaks() && !asked.network.is_secured());
+        assert!(asked.network.speaks() && !asked.network.is_secured);
         let mut lines = Vec::new();
-        let secured = asked.network.secured("/a", &mut lines);
-        assert!(secured.is_secured() && !secured.speaks() && secured != asked.network);
-        assert!(
-            lines[0].contains("as \"/a\"; other hosts and other ROS 2 nodes are not"),
-            "{lines:?}"
-        );
-        let (count, _) = (lines.len(), secured.secured("/a", &mut lines));
+        let missing = || Err("it is not there".to_owned());
+        let secured = asked.network.secured("/a", missing(), &mut lines);
+        assert!(secured.is_secured && !secured.speaks() && secured != asked.network);
+        assert!(secured.dds_security().is_none());
+        let expect = "as \"/a\"; other hosts and other ROS 2 nodes are not: it is not there";
+        assert!(lines[0].ends_with(expect), "{lines:?}");
+        let (count, _) = (lines.len(), secured.secured("/a", missing(), &mut lines));
         assert_eq!(lines.len(), count, "nobody is missed where nobody is spoken to");
+        // By the library RTPS is spoken, and nothing else.
+        let library = || Ok(PathBuf::from("/lib"));
+        let secured = asked.network.secured("/a", library(), &mut lines);
+        assert!(secured.is_secured && secured.speaks_rtps());
+        assert_eq!((secured.dds_security(), lines.len()), (Some(Path::new("/lib")), count));
+        let all = ask(None, None, &[enabled, (INTEROP, "rtps zenoh")]).unwrap();
+        let secured = all.network.secured("/a", library(), &mut lines);
+        assert_eq!(secured.interop(), Interop::RTPS);
+        assert!(lines[count].contains("nodes on zenoh are not"), "{lines:?}");
+        let zenoh = ask(None, None, &[enabled, (INTEROP, "zenoh")]).unwrap();
+        let secured = zenoh.network.secured("/a", library(), &mut lines);
+        assert!(!secured.speaks() && secured.dds_security().is_none());
     }
 
     #[test]

@@ -21,13 +21,14 @@ use tsuji_transport::deferred::told;
 use tsuji_transport::inproc::InProcess;
 use tsuji_transport::wire::{Relates, Wire};
 use tsuji_transport::{PeerId, Transport};
-use tsuji_transport_cyclonedds::{CycloneConfig, CycloneDds, PeerMarks};
+use tsuji_transport_cyclonedds::{CycloneConfig, CycloneDds, DDS_SECURITY_LIBRARY, PeerMarks};
 use tsuji_transport_plugin::{Located, NetworkNow, Plugin, PluginConfig, PluginEngine};
 use tsuji_transport_shm::{SharedMemory, ShmConfig};
 
 use crate::control::listening::place;
 use crate::control::protocol;
 use crate::network::{Network, Reach};
+use crate::security::Security;
 use crate::{Error, Result};
 
 /// Names of every transport that a policy may name, in this build or not.
@@ -46,13 +47,24 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    /// Keeps the transports that reach nobody but whom the control channels have met.
-    pub(crate) fn retain_confined(&mut self) {
-        let (confined, others): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.transports).into_iter().partition(|it| it.is_confined());
-        self.transports = confined;
+    /// Keeps the transports that reach nobody but whom the control channels have met, or who has proved to be allowed otherwise.
+    pub(crate) fn retain_secured(&mut self) {
+        let (kept, others): (Vec<_>, Vec<_>) = std::mem::take(&mut self.transports)
+            .into_iter()
+            .partition(|it| it.is_confined() || it.is_secured());
+        self.transports = kept;
         self.failed.extend(others.into_iter().map(|it| Failed::left_out(it.id())));
     }
+}
+
+/// Where the library is that secures RTPS; or why there is none.
+pub(crate) fn dds_security_library() -> Result<PathBuf, String> {
+    let folders = tsuji_transport_plugin::folders();
+    let located = tsuji_transport_plugin::locate(DDS_SECURITY_LIBRARY, &folders);
+    let located = located.map_err(|why| {
+        format!("{why}; the package tsuji-dds-security installs it, which secures RTPS")
+    });
+    located.map(|it| it.path)
 }
 
 /// A transport that does not work.
@@ -111,6 +123,7 @@ pub(crate) fn open(
     life: &Arc<Life>,
     bells: &Arc<Bells>,
     policy: &Policy,
+    security: Option<&Security>,
 ) -> Result<Opened> {
     check_idle(policy)?;
     let mut transports: Vec<Arc<dyn Transport>> = vec![Arc::new(InProcess::new())];
@@ -120,9 +133,24 @@ pub(crate) fn open(
         Err(error) => failed.push(Failed::new("shm", error)),
     }
     check_settings(policy)?;
-    if asked.is_secured() {
+    if let Some(security) = security {
+        let mut kept = vec!["inproc", "shm"];
+        if let Some(library) = asked.dds_security() {
+            kept.push(CYCLONE);
+            let interfaces = &interfaces::interfaces().unwrap_or_default();
+            let config = cyclone_config(id, place(folder).ok(), asked, policy, interfaces)?;
+            let secured = security.for_dds(library.to_owned());
+            let config = CycloneConfig { security: Some(secured), ..config };
+            match CycloneDds::create(id, &config) {
+                Ok(cyclone) => {
+                    let idle = idle_of(policy, &TransportId::new(CYCLONE))?;
+                    transports.push(Arc::new(cyclone.ending_after(idle)));
+                }
+                Err(error) => failed.push(Failed::new(CYCLONE, error)),
+            }
+        }
         // No engine is loaded to be left out.
-        let known = KNOWN.iter().filter(|it| !["inproc", "shm"].contains(it));
+        let known = KNOWN.iter().filter(|it| !kept.contains(it));
         let declared = policy.transports().iter().filter(|it| it.plugin.is_some());
         let names =
             known.map(|it| TransportId::new(it)).chain(declared.map(|it| it.transport.clone()));
@@ -148,7 +176,7 @@ pub(crate) fn open(
             let idle = idle_of(policy, &TransportId::new(CYCLONE))?;
             transports.push(Arc::new(cyclone.ending_after(idle)));
         }
-        Err(error) => failed.push(Failed::new("cyclonedds", error)),
+        Err(error) => failed.push(Failed::new(CYCLONE, error)),
     }
     let fast = match speaking {
         Some(speaking) => Ok(speaking),

@@ -161,14 +161,15 @@ impl Session {
         let listening_socket = ListeningSocket::open(&place.folder, id)?;
         let life = listening_socket.begin_life(id)?;
         let life = Arc::new(life);
-        let mut opened = registry::open(id, &place.folder, &network, &life, &bells, policy)?;
+        let mut opened =
+            registry::open(id, &place.folder, &network, &life, &bells, policy, security.as_ref())?;
         if let Some(arrange) = arrange {
             opened.transports = arrange.0(opened.transports);
             // What is left out need not be missed.
             opened.failed.retain(|it| it.absence == Absence::Broken);
         }
         if security.is_some() {
-            opened.retain_confined();
+            opened.retain_secured();
         }
         for Failed { transport, reason, absence } in &opened.failed {
             if *absence == Absence::Broken {

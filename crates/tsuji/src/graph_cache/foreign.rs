@@ -383,6 +383,9 @@ impl GraphCache {
     /// Opens channels to the processes of tsuji that were found and are not on this host, as far as
     /// can be seen.
     pub(crate) fn meet_remote(&mut self, session: &Session) {
+        if session.security().is_some() {
+            return;
+        }
         let now_ns = clock::monotonic_ns();
         for (peer, participant, transport) in self.foreign.found_tsuji() {
             // One that was spoken to a moment ago and begins anew tries to connect again.
@@ -492,7 +495,7 @@ impl GraphCache {
         found: FoundParticipant,
     ) {
         let vendor = VendorId(found.vendor);
-        let who = self.who(&found, vendor);
+        let who = self.who(session, &found, vendor);
         let process = ProcessInfo {
             token: found.name.to_string(),
             pid: found.pid.unwrap_or(0),
@@ -550,13 +553,18 @@ impl GraphCache {
         tokens.any(|token| token.0[..12] == participant.0[..12])
     }
 
-    /// Whose participant it is. A process of tsuji that cannot be spoken to is a foreign one.
-    fn who(&mut self, found: &FoundParticipant, vendor: VendorId) -> Who {
+    /// Whose participant it is. A process of tsuji that cannot be spoken to is a foreign one; and so is one that is not on this host where
+    /// this process is secured, since control channels to other hosts prove nothing and the engine does.
+    fn who(&mut self, session: &Session, found: &FoundParticipant, vendor: VendorId) -> Who {
         // What cannot be read says nothing.
         let said = ParticipantUserData::parse(&found.user_data).unwrap_or_default();
         let Some(tsuji) = said.tsuji else { return Who::Plain };
         if tsuji.is_second {
             return Who::SecondEngine;
+        }
+        let is_near = || socket_of(session.folder(), PeerId(tsuji.process)).exists();
+        if session.security().is_some() && !is_near() {
+            return Who::Plain;
         }
         if tsuji.version == protocol::VERSION {
             return Who::Tsuji(PeerId(tsuji.process));
