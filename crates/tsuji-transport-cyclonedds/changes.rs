@@ -742,6 +742,18 @@ fatal:
   return DDS_RETCODE_ERROR;
 "#,
     ),
+    // Of a participant that is not secured the name stays as it is, and there is nothing to collect.
+    (
+        PARTICIPANT,
+        r#"  if (pp->e.tk)
+  {
+    ddsi_tkmap_instance_unref (gv->m_tkmap, pp->e.tk);
+    pp->e.tk = "#,
+        r#"  if (pp->e.tk && ddsi_omg_participant_is_secure (pp))
+  {
+    ddsi_tkmap_instance_unref (gv->m_tkmap, pp->e.tk);
+    pp->e.tk = "#,
+    ),
     // The header of an encrypted message was in the order of this host before it was decrypted, and is copied as it is.
     (
         SECURITY,
@@ -765,11 +777,7 @@ fatal:
   /* Currently the decode_rtps_message"#,
     ),
     // Fast DDS refuses a handshake that is without what may be left out.
-    (
-        SECURITY,
-        "gv->handshake_include_optional = false;",
-        "gv->handshake_include_optional = true;",
-    ),
+    (SECURITY, "gv->handshake_include_optional = false;", "gv->handshake_include_optional = true;"),
     // Permissions are for a domain of the network, which is not the number by which a process knows it.
     (
         PARTICIPANT,

@@ -445,8 +445,19 @@ pub(crate) fn explanation(route: &RouteReport) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// By which keys, and until when; nothing of a flow in clear.
+/// What protects it, by which keys, and until when; nothing of a flow in clear.
 fn secured(route: &RouteReport) -> Option<String> {
+    let protection = match route.protection.as_deref()? {
+        "confined" => "confined to memory of proved processes".to_owned(),
+        kind => format!("{kind}, by DDS Security"),
+    };
+    Some(match proved(route) {
+        Some(proved) => format!("{protection}; {proved}"),
+        None => protection,
+    })
+}
+
+fn proved(route: &RouteReport) -> Option<String> {
     let ends = [&route.publisher, &route.subscription];
     let [publisher, subscription] = ends.map(|it| it.certificate.as_ref());
     let (publisher, subscription) = publisher.zip(subscription)?;

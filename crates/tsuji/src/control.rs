@@ -737,16 +737,8 @@ impl Keeper {
     /// Joins anew where the addresses of this host are others than those that an engine uses.
     fn follow_network(&mut self) {
         let session = Arc::clone(&self.session);
-        let mut graph_cache = session.graph_cache();
-        graph_cache.network_changes += 1;
-        for id in graph_cache.joined_wires() {
-            let Some(transport) = session.transport(id.as_str()) else { continue };
-            let Some(why) = transport.wire().and_then(|it| it.moved()) else { continue };
-            told::info!(transport = %id, "the network is joined anew: {why}");
-            graph_cache.leave_wire(&session, &**transport);
-            join(&session, transport);
-        }
-        drop(graph_cache);
+        session.graph_cache().network_changes += 1;
+        self.join_anew();
         for at in 0..session.transports().len() {
             let transport = &*session.transports()[at];
             self.end_listening(at, |listening| {
@@ -756,6 +748,19 @@ impl Keeper {
         }
         // Whoever could not join tries again.
         session.tell();
+    }
+
+    /// Leaves the wires whose engines use other addresses or keys than they would now, and joins them again.
+    fn join_anew(&self) {
+        let session = &self.session;
+        let mut graph_cache = session.graph_cache();
+        for id in graph_cache.joined_wires() {
+            let Some(transport) = session.transport(id.as_str()) else { continue };
+            let Some(why) = transport.wire().and_then(|it| it.moved()) else { continue };
+            told::info!(transport = %id, "the network is joined anew: {why}");
+            graph_cache.leave_wire(session, &**transport);
+            join(session, transport);
+        }
     }
 
     /// Does what follows from what was seen or said of watched files.

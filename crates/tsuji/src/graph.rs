@@ -200,6 +200,9 @@ pub struct RouteReport {
     pub handover_to: Option<String>,
     /// Transport that the user has set for the topic.
     pub pinned: Option<String>,
+    /// Protection of the samples on their way, if this process is secured: `confined` to memory that only processes have which have
+    /// proved their keys, or by governance `encrypted`, `signed` or `not protected`. `None` in clear.
+    pub protection: Option<String>,
     /// Latest routes of the flow, the first among them if there were few.
     pub changes: Vec<RouteChange>,
     /// Reason for this transport, with what was known of the flow when it was decided.
@@ -410,6 +413,7 @@ pub(crate) struct DecisionHalf {
     pub(crate) transport: Option<String>,
     pub(crate) handover_to: Option<String>,
     pub(crate) pinned: Option<String>,
+    pub(crate) protection: Option<String>,
     pub(crate) changes: Vec<RouteChange>,
     pub(crate) because: String,
     pub(crate) rejected: Vec<(String, String)>,
@@ -483,6 +487,7 @@ fn report(decision: DecisionHalf, count: Option<CountHalf>) -> RouteReport {
         transport: decision.transport,
         handover_to: decision.handover_to,
         pinned: decision.pinned,
+        protection: decision.protection,
         changes: decision.changes,
         because: decision.because,
         rejected: decision.rejected,

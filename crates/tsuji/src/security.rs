@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use tsuji_platform::process;
 use tsuji_ros::environment;
 use tsuji_ros::names::DdsTopic;
-use tsuji_security::{Answer, Certificate, Claim, Deed, Enclave, End, Identity, Peer};
+use tsuji_security::{Answer, Certificate, Claim, Deed, Enclave, End, Identity, Peer, Protection};
 use tsuji_transport::PeerId;
 use tsuji_transport_cyclonedds::DdsSecurity;
 
@@ -158,6 +158,12 @@ impl Security {
     pub(crate) fn claim(&self, identity: &Identity, id: PeerId) -> Result<Claim, String> {
         let pid_namespace = process::pid_namespace().map_err(|error| error.to_string())?;
         identity.claim(End { token: id.0, domain: self.domain, pid: process::id(), pid_namespace })
+    }
+
+    /// How governance has the samples of a topic protected, whatever they go by. `topic` is as the outside of a robot calls it.
+    pub(crate) fn protection(&self, role: Role, topic: &str) -> Protection {
+        let (_, topic) = asked_of_dds(role, true, topic);
+        self.identity().enclave().protection(self.domain, &topic).unwrap_or_default()
     }
 
     /// Refuses an endpoint of this process that its permissions do not allow. `topic` is as the outside of a robot calls it.

@@ -2,18 +2,16 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod house;
+#[path = "house/secured.rs"]
+mod secured;
 
 use std::fs;
 use std::io::ErrorKind as IoKind;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use house::{Child, DOMAIN, Folder, HANG, heard, keep_all, spun, take_until, tell, wait_until};
-use tsuji::{Client, Context, Publisher, Service, Subscription};
-use tsuji_interfaces::std_msgs::msg::UInt64;
-use tsuji_interfaces::std_srvs::srv::{SetBool, SetBoolRequest, SetBoolResponse};
+use house::{Child, DOMAIN, wait_until};
+use secured::{ACCESS, Obeys, World, now};
 use tsuji_platform::socket::{Connection, Listener};
 use tsuji_security::{AccessPolicy, Lifetime, Maker, NewGovernance};
 
@@ -22,214 +20,8 @@ use tsuji_security::{AccessPolicy, Lifetime, Maker, NewGovernance};
 #[ignore = "a child process of the other tests"]
 fn child() {
     match house::role().as_str() {
-        "obey" => obey(),
+        "obey" => secured::obey(),
         other => assert!(other.is_empty(), "{other}"),
-    }
-}
-
-/// A node that does what the parent says, a line each, and tells what comes of it.
-fn obey() {
-    let context = match Context::new() {
-        Ok(context) => context,
-        Err(error) => return tell(&format!("{:?} {error}", error.kind())),
-    };
-    tell(&format!("secured {} {}", context.is_secured(), context.token()));
-    let node = context.node("node").unwrap();
-    let mut publisher: Option<Publisher<UInt64>> = None;
-    let mut subscription: Option<Subscription<UInt64>> = None;
-    let mut service: Option<Service<SetBool>> = None;
-    let mut client: Option<Client<SetBool>> = None;
-    let calls = Arc::new(AtomicU32::new(0));
-    let said = |error: tsuji::Error| format!("{:?} {error}", error.kind());
-    loop {
-        let line = heard();
-        let (word, name) = line.split_once(' ').unwrap_or((&line, ""));
-        let answer = match word {
-            "" => return,
-            "publish" => node.create_publisher(name, keep_all()).map(|it| publisher = Some(it)),
-            "subscribe" => {
-                let made = node.create_polled_subscription(name, keep_all());
-                made.map(|it| subscription = Some(it))
-            }
-            "serve" => {
-                let calls = Arc::clone(&calls);
-                let serve = move |request: Arc<SetBoolRequest>| {
-                    calls.fetch_add(1, Ordering::AcqRel);
-                    SetBoolResponse { success: request.data, message: "served".to_owned() }
-                };
-                node.create_service(name, serve).map(|it| service = Some(it))
-            }
-            "client" => node.create_client(name).map(|it| client = Some(it)),
-            "call" => {
-                let client = client.as_ref().unwrap();
-                client.wait_for_service(HANG).unwrap();
-                let reply = client.call(SetBoolRequest { data: true }, HANG);
-                reply.map(|it| assert!(it.success))
-            }
-            "spin" => {
-                spun(&node, || wait_until("a call", || 0 < calls.load(Ordering::Acquire)));
-                Ok(())
-            }
-            "send" => {
-                let publisher = publisher.as_ref().unwrap();
-                publisher.wait_for_subscriptions(1, HANG).unwrap();
-                publisher.publish(UInt64 { data: name.parse().unwrap() })
-            }
-            "take" => {
-                let subscription = subscription.as_ref().unwrap();
-                let data: u64 = name.parse().unwrap();
-                take_until(&node, subscription, |it| it.message().data == data);
-                Ok(())
-            }
-            "matched" => {
-                let published = publisher.as_ref().map_or(0, |it| it.matched());
-                let count = published + subscription.as_ref().map_or(0, |it| it.matched());
-                tell(&format!("{count}"));
-                continue;
-            }
-            "routes" => {
-                let by = context.routes(HANG).unwrap();
-                let by = by.iter().filter_map(|it| it.transport.as_ref().map(ToString::to_string));
-                tell(&by.collect::<Vec<_>>().join(" "));
-                continue;
-            }
-            "expiries" => {
-                let routes = context.routes(HANG).unwrap();
-                let of = |it: &tsuji::EndReport| {
-                    it.certificate.as_ref().map_or(0, |it| it.expires_wall_ns)
-                };
-                let ends = routes.first().map(|it| [of(&it.publisher), of(&it.subscription)]);
-                tell(&ends.map_or_else(String::new, |[one, two]| format!("{one} {two}")));
-                continue;
-            }
-            "with_args" => {
-                let arguments = ["program", "--ros-args"].into_iter().chain(name.split(' '));
-                let made =
-                    context.with_args(arguments.filter(|it| !it.is_empty()).map(str::to_owned));
-                made.map(|it| assert!(it.is_secured() && it.enclave() == context.enclave()))
-            }
-            "descriptors" => {
-                tell(&format!("{}", house::descriptors()));
-                continue;
-            }
-            "settle" => {
-                tell(&format!("{}", context.settle(HANG).unwrap()));
-                continue;
-            }
-            "unreachable" => {
-                wait_until("somebody is not met", || !context.unreachable_peers().is_empty());
-                let reasons = context.unreachable_peers().into_iter().map(|it| it.reason);
-                tell(&reasons.collect::<Vec<_>>().join(" | "));
-                continue;
-            }
-            other => panic!("{other}"),
-        };
-        tell(&answer.map_or_else(said, |()| "done".to_owned()));
-    }
-}
-
-/// A run-time folder, and keystores beside it.
-struct World {
-    folder: Folder,
-    keystores: Folder,
-}
-
-/// What the enclaves of a keystore may do.
-const ACCESS: &str = r#"<policy version="0.2.0"><enclaves>
-  <enclave path="/talker"><profiles><profile ns="/" node="node">
-    <topics publish="ALLOW"><topic>chatter</topic></topics>
-    <services reply="ALLOW"><service>switch</service></services>
-  </profile></profiles></enclave>
-  <enclave path="/listener"><profiles><profile ns="/" node="node">
-    <topics subscribe="ALLOW"><topic>chatter</topic></topics>
-    <services request="ALLOW"><service>switch</service></services>
-  </profile></profiles></enclave>
-</enclaves></policy>"#;
-
-fn now() -> SystemTime {
-    SystemTime::now()
-}
-
-impl World {
-    fn new() -> Self {
-        let keystores = Folder::new();
-        fs::create_dir_all(&keystores.0).unwrap();
-        Self { folder: Folder::new(), keystores }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.keystores.0.join(name)
-    }
-
-    /// Where the process of this number listens.
-    fn socket(&self, token: &str) -> PathBuf {
-        self.folder.0.join(format!("domain-{DOMAIN}/{token}.sock"))
-    }
-
-    /// A keystore with a talker and a listener, whose certificates count for a hundred days from `since` on.
-    fn keystore_since(&self, name: &str, since: SystemTime) -> PathBuf {
-        self.keystore_of(name, since, ACCESS)
-    }
-
-    fn keystore_of(&self, name: &str, since: SystemTime, text: &str) -> PathBuf {
-        let keystore = self.path(name);
-        Maker::make(&keystore, DOMAIN, since, || {}).unwrap();
-        let access = self.path("access.xml");
-        fs::write(&access, text).unwrap();
-        let access = AccessPolicy::read(&access).unwrap();
-        let maker = Maker::open(&keystore, since, || {}).unwrap();
-        for enclave in ["/talker", "/listener"] {
-            let lifetime = Lifetime::days(since, 100);
-            maker.add_enclave(enclave, access.access(enclave), DOMAIN, lifetime, since).unwrap();
-        }
-        keystore
-    }
-
-    fn keystore(&self, name: &str) -> PathBuf {
-        self.keystore_since(name, now())
-    }
-
-    /// A process in an enclave, which nothing but a keystore lets start.
-    fn start(&self, keystore: &Path, enclave: &str) -> Child {
-        self.start_with(keystore, enclave, "Enforce")
-    }
-
-    fn start_with(&self, keystore: &Path, enclave: &str, strategy: &str) -> Child {
-        let environment = [
-            ("ROS_SECURITY_ENABLE", "true"),
-            ("ROS_SECURITY_STRATEGY", strategy),
-            ("ROS_SECURITY_KEYSTORE", keystore.to_str().unwrap()),
-            ("ROS_SECURITY_ENCLAVE_OVERRIDE", enclave),
-        ];
-        Child::start_with(&self.folder, "obey", &environment)
-    }
-
-    /// The same, once it has started. Answers the number of the process too.
-    fn secured(&self, keystore: &Path, enclave: &str) -> (Child, String) {
-        let child = self.start(keystore, enclave);
-        let token = child.expect("secured true ");
-        (child, token)
-    }
-
-    fn in_clear(&self) -> Child {
-        let child = Child::start(&self.folder, "obey");
-        child.expect("secured false ");
-        child
-    }
-}
-
-trait Obeys {
-    fn asked(&mut self, word: &str) -> String;
-
-    fn does(&mut self, word: &str) {
-        assert_eq!(self.asked(word), "done", "{word}");
-    }
-}
-
-impl Obeys for Child {
-    fn asked(&mut self, word: &str) -> String {
-        self.say(word);
-        self.line()
     }
 }
 
@@ -500,7 +292,7 @@ fn who_was_refused_by_another_in_its_place_is_met_when_that_is_gone() {
     listener.does("subscribe chatter");
     let accepted = in_place.accept();
     let said = "nothing personal";
-    let version = 13u32.to_le_bytes();
+    let version = 14u32.to_le_bytes();
     let frame = [b"tsji", &version[..], &[REFUSED, said.len() as u8], said.as_bytes()].concat();
     accepted.send(&frame, &[]).unwrap();
     assert!(listener.asked("unreachable").contains(said));

@@ -110,7 +110,7 @@ fn wait_for_hang_up(connection: &Connection) {
     wait_until("the other end hangs up", || drain(connection));
 }
 
-const VERSION: u32 = 13;
+const VERSION: u32 = 14;
 
 /// A frame with `body`, which begins with the number of what is said.
 fn frame(version: u32, body: &[u8]) -> Vec<u8> {

@@ -131,6 +131,7 @@ pub(super) mod tests {
             transport: None,
             handover_to: None,
             pinned: None,
+            protection: None,
             changes: Vec::new(),
             because: String::new(),
             rejected: Vec::new(),

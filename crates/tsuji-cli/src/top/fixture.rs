@@ -78,6 +78,7 @@ pub(super) fn flow(topic: &str, number: u32) -> RouteReport {
         transport: Some("shm".to_owned()),
         handover_to: None,
         pinned: None,
+        protection: None,
         changes: vec![change],
         because: "rule \"on this host\"; small, local".to_owned(),
         rejected: ["cyclonedds", "fastdds"]

@@ -393,7 +393,7 @@ fn each_flow_says_who_has_proved_its_key() {
     let mut listener = world.start_with(&enclave("/listener"), &echo);
     listener.out("data: hello");
     let why = world.run_with(&enclave("/listener"), &["routes", "--why"]).good();
-    let expect = "secured     CN=/talker and CN=/listener have proved their keys; until 20";
+    let expect = "secured     confined to memory of proved processes; CN=/talker and CN=/listener have proved their keys; until 20";
     assert!(why.contains(expect), "{why}");
     assert!(why.contains("cyclonedds: not working: not secured, as this process is"), "{why}");
     let json = world.run_with(&enclave("/talker"), &["routes", "--json"]).json();

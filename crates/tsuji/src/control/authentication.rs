@@ -373,6 +373,9 @@ impl Keeper {
     pub(super) fn check_keys(&self) -> Option<u64> {
         let security = self.session.security()?;
         let renewal = security.renew();
+        if let Renewal::Renewed = renewal {
+            self.join_anew();
+        }
         let mut graph_cache = self.session.graph_cache();
         match renewal {
             Renewal::Same => {}

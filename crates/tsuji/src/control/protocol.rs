@@ -18,7 +18,7 @@ use crate::graph::{Role, RouteHalf, TypeOf};
 use crate::{Error, ErrorKind};
 
 /// Changes with every change of this file.
-pub(crate) const VERSION: u32 = 13;
+pub(crate) const VERSION: u32 = 14;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"tsji");
 

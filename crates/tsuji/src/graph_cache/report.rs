@@ -1,9 +1,10 @@
 //! What the graph shows of itself: nodes, endpoints, flows.
 
+use tsuji_core::TransportId;
 use tsuji_core::flows::{Change, Route, View};
 use tsuji_transport::{Gid, PeerId};
 
-use super::GraphCache;
+use super::{GraphCache, Known};
 use crate::control::protocol::{EndpointRecord, Flow};
 use crate::endpoint::Audience;
 use crate::graph::{
@@ -96,6 +97,10 @@ impl GraphCache {
                 transport: choice.transport.as_ref().map(ToString::to_string),
                 handover_to: route.handover_to().map(ToString::to_string),
                 pinned: self.pinned(&publisher.record.topic),
+                protection: choice
+                    .transport
+                    .as_ref()
+                    .and_then(|transport| protection(session, transport, publisher)),
                 changes: route.changes.iter().map(|it| change(route, it)).collect(),
                 because: choice.because.clone(),
                 rejected: choice.rejected.clone(),
@@ -163,6 +168,21 @@ impl GraphCache {
         }
         self.foreign.process(peer).unwrap_or_else(|| self.channels.process(peer))
     }
+}
+
+/// What protects the samples of a publisher by a transport, where this process is secured.
+fn protection(
+    session: &Session,
+    transport: &TransportId,
+    publisher: &Known<EndpointRecord>,
+) -> Option<String> {
+    let security = session.security()?;
+    let transport = session.transport(transport.as_str())?;
+    if transport.is_confined() {
+        return Some("confined".to_owned());
+    }
+    let topic = session.outward().topic(&publisher.record.topic);
+    Some(security.protection(publisher.record.role, &topic).to_string())
 }
 
 /// A change of a flow's link, whose number counts those of this flow.

@@ -1,0 +1,314 @@
+//! Secured processes that meet over RTPS by DDS Security: those of other hosts, for which other run-time folders stand here, and nodes of
+//! Fast DDS. Where the library was not built (`scripts/dds-security`) these tests do nothing, but with `TSUJI_DDS_SECURITY` set they
+//! fail.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod house;
+#[path = "house/secured.rs"]
+mod secured;
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use house::{Child, Folder, Peer, wait_until};
+use secured::{Obeys, World, now};
+use tsuji_security::{AccessPolicy, Enclave, Lifetime, Maker, NewGovernance};
+
+/// What the children do.
+#[test]
+#[ignore = "a child process of the other tests"]
+fn child() {
+    match house::role().as_str() {
+        "obey" => secured::obey(),
+        other => assert!(other.is_empty(), "{other}"),
+    }
+}
+
+/// Whether the library is there.
+#[allow(clippy::print_stderr, reason = "says that it did not run")]
+fn is_there() -> bool {
+    let file = tsuji_transport_cyclonedds::DDS_SECURITY_LIBRARY;
+    let found = tsuji_transport_plugin::locate(file, &tsuji_transport_plugin::folders());
+    let is_required = std::env::var_os("TSUJI_DDS_SECURITY").is_some();
+    assert!(found.is_ok() || !is_required, "{found:?}");
+    if let Err(why) = &found {
+        eprintln!("{why}: not run");
+    }
+    found.is_ok()
+}
+
+/// Hosts on the loopback interface, in a domain of the test's own.
+struct Network {
+    world: World,
+    domain: u32,
+    folders: Vec<Folder>,
+}
+
+impl Network {
+    fn new(domain: u32) -> Self {
+        Self { world: World::in_domain(domain), domain, folders: Vec::new() }
+    }
+
+    fn environment(&self) -> [(&'static str, String); 3] {
+        let lo = r#"<General><Interfaces><NetworkInterface name="lo" multicast="true"/></Interfaces></General>"#;
+        [
+            ("ROS_DOMAIN_ID", self.domain.to_string()),
+            ("TSUJI_INTEROP", "rtps".to_owned()),
+            ("CYCLONEDDS_URI", lo.to_owned()),
+        ]
+    }
+
+    fn start(&mut self, security: &[(&str, &str)]) -> Child {
+        let folder = Folder::new();
+        let environment = self.environment();
+        let environment = environment.iter().map(|(name, value)| (*name, value.as_str()));
+        let mut command = Child::command(&[], &folder.0, "obey");
+        command.envs(environment).envs(security.iter().copied());
+        self.folders.push(folder);
+        Child::run(&mut command)
+    }
+
+    /// A process on a host of its own, in an enclave.
+    fn host(&mut self, keystore: &Path, enclave: &str) -> Child {
+        let child = self.start(&secured::environment(keystore, enclave, "Enforce"));
+        child.expect("secured true ");
+        child
+    }
+
+    fn host_in_clear(&mut self) -> Child {
+        let child = self.start(&[]);
+        child.expect("secured false ");
+        child
+    }
+
+    /// A node of Fast DDS alone in an enclave, or in clear, on a topic as DDS names it.
+    fn fast(&self, peer: &OsString, what: &str, enclave: Option<&Enclave>, topic: &str) -> Peer {
+        let folder = enclave.map_or_else(|| "-".into(), |it| it.folder().display().to_string());
+        let mut command = Command::new(peer);
+        command.args([what, &folder, &self.domain.to_string(), topic, "100"]);
+        Peer::of(command)
+    }
+}
+
+#[test]
+fn hosts_of_a_keystore_exchange_topics_and_services_and_nobody_else_does() {
+    if !is_there() {
+        return;
+    }
+    let mut network = Network::new(60);
+    let keystore = network.world.keystore("keys");
+    let other = network.world.keystore("other");
+    let mut talker = network.host(&keystore, "/talker");
+    let mut stranger = network.host_in_clear();
+    let mut forger = network.host(&other, "/listener");
+    talker.does("publish chatter");
+    talker.does("serve switch");
+    stranger.does("subscribe chatter");
+    forger.does("subscribe chatter");
+    let mut listener = network.host(&keystore, "/listener");
+    listener.does("subscribe chatter");
+    talker.does("send 7");
+    listener.does("take 7");
+    for child in [&mut talker, &mut listener] {
+        let routes = child.asked("protections");
+        assert!(routes.split(' ').any(|it| it == "cyclonedds:encrypted"), "{routes}");
+    }
+    listener.does("client switch");
+    listener.say("call");
+    assert_eq!(talker.asked("spin"), "done");
+    assert_eq!(listener.line(), "done");
+    for child in [&mut stranger, &mut forger] {
+        assert_eq!(child.asked("matched"), "0");
+    }
+    assert_eq!(talker.asked("matched"), "1");
+    // On one host they are met by the control channel, and hear each sample once.
+    let beside = secured::environment(&keystore, "/listener", "Enforce");
+    let mut command = Child::command(&[], &network.folders[0].0, "obey");
+    let environment = network.environment();
+    command.envs(environment.iter().map(|(name, value)| (*name, value.as_str())));
+    let mut beside = Child::run(command.envs(beside));
+    beside.expect("secured true ");
+    beside.does("subscribe chatter");
+    wait_until("both are connected", || talker.asked("matched") == "2");
+    talker.does("send 8");
+    for child in [&mut listener, &mut beside] {
+        child.does("take 8");
+    }
+    let routes = beside.asked("protections");
+    assert!(routes.split(' ').any(|it| it == "shm:confined"), "{routes}");
+}
+
+#[test]
+fn samples_of_every_size_come_by_every_kind_of_protection() {
+    if !is_there() {
+        return;
+    }
+    const ALL: &str = r#"<policy version="0.2.0"><enclaves><enclave path="/talker"><profiles><profile ns="/" node="node">
+    <topics publish="ALLOW" subscribe="ALLOW"><topic>*</topic></topics></profile></profiles></enclave><enclave path="/listener"><profiles>
+    <profile ns="/" node="node"><topics publish="ALLOW" subscribe="ALLOW"><topic>*</topic></topics></profile></profiles></enclave></enclaves></policy>"#;
+    for (kinds, shown) in [
+        (["NONE", "NONE", "NONE"], "not protected"),
+        (["SIGN", "NONE", "NONE"], "signed"),
+        (["NONE", "SIGN", "NONE"], "signed"),
+        (["NONE", "NONE", "SIGN"], "signed"),
+        (["NONE", "NONE", "ENCRYPT"], "encrypted"),
+        (["NONE", "ENCRYPT", "NONE"], "encrypted"),
+        (["ENCRYPT", "NONE", "NONE"], "encrypted"),
+        (["ENCRYPT", "ENCRYPT", "ENCRYPT"], "encrypted"),
+        (
+            ["ENCRYPT_WITH_ORIGIN_AUTHENTICATION", "ENCRYPT_WITH_ORIGIN_AUTHENTICATION", "ENCRYPT"],
+            "encrypted",
+        ),
+    ] {
+        let mut network = Network::new(61);
+        let keystore = network.world.keystore_of("keys", now(), ALL);
+        set_governance(&network.world, &keystore, kinds);
+        let mut talker = network.host(&keystore, "/talker");
+        let mut listener = network.host(&keystore, "/listener");
+        listener.does("subscribe_text big");
+        talker.does("publish_text big");
+        for bytes in [1, 60_000, 64_990, 65_500, 1_000_000, 3_000_000] {
+            talker.does(&format!("send_text {bytes}"));
+            listener.does(&format!("take_text {bytes}"));
+        }
+        let routes = talker.asked("protections");
+        assert!(routes.contains(&format!("cyclonedds:{shown}")), "{kinds:?}: {routes}");
+        talker.finish();
+        listener.finish();
+    }
+}
+
+/// Signs governance anew, by which messages, what is said of samples, and samples are protected so.
+fn set_governance(world: &World, keystore: &Path, kinds: [&str; 3]) {
+    let text = fs::read_to_string(keystore.join("enclaves/governance.xml")).unwrap();
+    let names = ["rtps_protection_kind", "metadata_protection_kind", "data_protection_kind"];
+    let text = names.iter().zip(kinds).fold(text, |text, (name, kind)| {
+        let (before, rest) = text.split_once(&format!("<{name}>")).unwrap();
+        let (_, after) = rest.split_once('<').unwrap();
+        format!("{before}<{name}>{kind}<{after}")
+    });
+    let path = world.path("governance.xml");
+    fs::write(&path, text).unwrap();
+    let maker = Maker::open(keystore, now(), || {}).unwrap();
+    maker.sign_governance(&NewGovernance::read(&path, world.domain()).unwrap()).unwrap();
+}
+
+#[test]
+fn a_certificate_that_was_replaced_is_shown_to_whoever_comes() {
+    if !is_there() {
+        return;
+    }
+    let mut network = Network::new(62);
+    let keystore = network.world.keystore("keys");
+    let mut talker = network.host(&keystore, "/talker");
+    talker.does("publish chatter");
+    let mut listener = network.host(&keystore, "/listener");
+    listener.does("subscribe chatter");
+    talker.does("send 1");
+    listener.does("take 1");
+    let old = fs::read(keystore.join("enclaves/talker/cert.pem")).unwrap();
+    let maker = Maker::open(&keystore, now(), || {}).unwrap();
+    for file in ["cert.pem", "key.pem"] {
+        fs::remove_file(keystore.join("enclaves/talker").join(file)).unwrap();
+    }
+    let access = AccessPolicy::read(&network.world.path("access.xml")).unwrap();
+    let lifetime = Lifetime::days(now(), 100);
+    let access = access.access("/talker");
+    maker.add_enclave("/talker", access, network.domain, lifetime, now()).unwrap();
+    let replaced = network.world.path("old.pem");
+    fs::write(&replaced, old).unwrap();
+    maker.revoke(&[], &[replaced], lifetime, now()).unwrap();
+    // It refuses the old one, so it hears the talker once that has the new one.
+    let mut later = network.host(&keystore, "/listener");
+    later.does("subscribe chatter");
+    wait_until("both are connected", || talker.asked("matched") == "2");
+    talker.does("send 2");
+    listener.does("take 2");
+    later.does("take 2");
+}
+
+#[test]
+fn a_library_of_another_version_is_told_and_not_used() {
+    let mut network = Network::new(63);
+    let keystore = network.world.keystore("keys");
+    let folder = network.world.path("libraries");
+    fs::create_dir(&folder).unwrap();
+    let library = folder.join(tsuji_transport_cyclonedds::DDS_SECURITY_LIBRARY);
+    let source = network.world.path("other.c");
+    fs::write(&source, "int tsuji_0_1_0_init_authentication(void) { return 0; }\n").unwrap();
+    let built =
+        Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(source).status();
+    assert!(built.unwrap().success());
+    let folder = folder.display().to_string();
+    let security = secured::environment(&keystore, "/talker", "Enforce");
+    let environment = [&security[..], &[("TSUJI_TRANSPORT_PATH", &folder)]].concat();
+    let child = network.start(&environment);
+    child.expect("secured true ");
+    let mut child = child;
+    child.does("publish chatter");
+    assert_eq!(child.asked("matched"), "0");
+}
+
+/// The peer, where it was built.
+#[allow(clippy::print_stderr, reason = "says that it did not run")]
+fn fast_dds() -> Option<OsString> {
+    let peer = std::env::var_os("TSUJI_PEER_FASTDDS");
+    if peer.is_none() {
+        eprintln!("no TSUJI_PEER_FASTDDS: not run");
+    }
+    peer.filter(|_| is_there())
+}
+
+#[test]
+fn nodes_of_fast_dds_in_the_same_keystore_are_peers() {
+    let Some(peer) = fast_dds() else { return };
+    let mut network = Network::new(64);
+    let keystore = network.world.keystore("keys");
+    let enclave = |name: &str| Enclave::read(&keystore, name, now()).unwrap();
+    let mut talker = network.host(&keystore, "/talker");
+    let mut listener = network.host(&keystore, "/listener");
+    talker.does("publish32 chatter");
+    listener.does("subscribe32 chatter");
+    // Either may be the one that asks, in its own way, by whose name is the lower: with some both happen.
+    const PEERS: usize = 4;
+    let start = |what, name: &str| {
+        let enclave = enclave(name);
+        [(); PEERS].map(|()| network.fast(&peer, what, Some(&enclave), "rt/chatter"))
+    };
+    let listeners = start("subscribe", "/listener");
+    let in_clear = network.fast(&peer, "subscribe", None, "rt/chatter");
+    wait_until("they are connected", || talker.asked("matched") == (1 + PEERS).to_string());
+    talker.does("send32 5");
+    assert!(listeners.iter().all(|it| it.line() == "5"));
+    listener.does("take32 5");
+    assert_eq!(in_clear.line_within(Duration::from_millis(100)), None);
+    let _talkers = start("publish", "/talker");
+    wait_until("they are heard", || listener.asked("matched") == (1 + PEERS).to_string());
+    listener.does("take32 any");
+}
+
+#[test]
+fn a_node_of_fast_dds_that_is_revoked_is_heard_no_more() {
+    let Some(peer) = fast_dds() else { return };
+    let mut network = Network::new(65);
+    let keystore = network.world.keystore("keys");
+    let maker = Maker::open(&keystore, now(), || {}).unwrap();
+    let lifetime = Lifetime::days(now(), 10);
+    let (_, stolen) = maker.add_enclave("/stolen", None, network.domain, lifetime, now()).unwrap();
+    let mut listener = network.host(&keystore, "/listener");
+    listener.does("subscribe32 chatter");
+    let _fast = network.fast(&peer, "publish", Some(&stolen), "rt/chatter");
+    listener.does("take32 any");
+    maker.revoke(&["/stolen".to_owned()], &[], lifetime, now()).unwrap();
+    wait_until("it is let go", || listener.asked("matched") == "0");
+    // Whoever is not in the list is met.
+    let mut talker = network.host(&keystore, "/talker");
+    talker.does("publish32 chatter");
+    wait_until("it is connected", || talker.asked("matched") == "1");
+    talker.does("send32 5");
+    listener.does("take32 5");
+    assert_eq!(listener.asked("matched"), "1");
+}
