@@ -57,6 +57,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     // For the crate that builds the plug-ins of DDS Security (engines/dds-security).
     println!("cargo::metadata=installed={}", built.display());
     println!("cargo::metadata=source={}", source.display());
+    println!("cargo::metadata=shim={}", path::absolute("shim")?.display());
     println!("cargo::rustc-link-search=native={}", built.join("lib").display());
     println!("cargo::rustc-link-lib=static=ddsc");
     for library in ["dl", "m", "pthread", "rt"] {

@@ -5,7 +5,7 @@
 
 /// Files of `shim/` that are put beside the sources.
 pub(crate) const ADDED: &[&str] =
-    &["addresses.h", "addresses.c", "forms.h", "peer_processes.h", "peer_processes.c"];
+    &["addresses.h", "addresses.c", "forms.h", "host.h", "host.c", "peer_processes.h", "peer_processes.c"];
 
 /// The change of a loop that waits under a lock, while something holds, for what is collected: where no thread can be had for
 /// that, it is collected here.
@@ -320,6 +320,7 @@ static int have_reliable_subs (const struct ddsi_writer *wr)
         r#"  ddsrt_prng_t naming_rng;
 
   struct tsuji_peers *tsuji_peers;
+  const struct tsuji_host *tsuji_host;
 };
 "#,
     ),
@@ -329,6 +330,7 @@ static int have_reliable_subs (const struct ddsi_writer *wr)
 "#,
         r#"  gv->tstart = ddsrt_time_wallclock ();    /* wall clock time, used in logs */
   gv->tsuji_peers = tsuji_peers_take_next (gv);
+  gv->tsuji_host = tsuji_host ();
 "#,
     ),
     (
@@ -336,6 +338,7 @@ static int have_reliable_subs (const struct ddsi_writer *wr)
         r#"#include "ddsi__spdp_schedule.h"
 "#,
         r#"#include "ddsi__spdp_schedule.h"
+#include "host.h"
 #include "peer_processes.h"
 "#,
     ),
@@ -345,6 +348,7 @@ static int have_reliable_subs (const struct ddsi_writer *wr)
 "#,
         r#"  ddsi_acknack.c
   addresses.c
+  host.c
   peer_processes.c
 "#,
     ),

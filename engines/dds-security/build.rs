@@ -13,6 +13,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=changes.rs");
     let of_crate = |key: &str| env::var(format!("DEP_TSUJI_CYCLONEDDS_{key}")).map(PathBuf::from);
+    println!("cargo::rerun-if-changed=src/host.c");
     let (installed, source) = (of_crate("INSTALLED")?, of_crate("SOURCE")?.join("src/security"));
     let copy = PathBuf::from(env::var("OUT_DIR")?).join("source");
     match fs::remove_dir_all(&copy) {
@@ -30,6 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     export.parent().map_or(Ok(()), fs::create_dir_all)?;
     fs::write(export, "#define SECURITY_EXPORT\n")?;
     let mut build = cc::Build::new();
+    build.file("src/host.c").include(of_crate("SHIM")?);
     build.include(installed.join("include")).includes(
         ["generated", "openssl/include", "builtin_plugins/include"].map(|it| copy.join(it)),
     );
@@ -44,6 +46,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rustc-link-lib=crypto");
     Ok(())
 }
+
+/// What the engine alone needs: it has threads and loads libraries.
+const OF_ENGINE: [&str; 2] = ["dds_security_fsm.c", "dds_security_plugins.c"];
 
 /// The files of the plug-ins by their paths, but for those of tests, as they are built.
 fn changed(source: &Path) -> Result<BTreeMap<PathBuf, String>, Box<dyn Error>> {
@@ -73,7 +78,9 @@ fn read_folder(
             if !path.ends_with("tests") {
                 read_folder(root, &path, sources)?;
             }
-        } else if path.extension().is_some_and(|it| it == "c" || it == "h") {
+        } else if path.extension().is_some_and(|it| it == "c" || it == "h")
+            && !OF_ENGINE.iter().any(|it| path.ends_with(it))
+        {
             sources.insert(path.clone(), fs::read_to_string(root.join(path))?);
         }
     }

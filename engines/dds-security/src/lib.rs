@@ -26,7 +26,10 @@ macro_rules! exported {
             domain: *mut c_void,
         ) -> i32 {
             // SAFETY: they are what Cyclone DDS gives.
-            unsafe { $init(argument, context, domain) }
+            unsafe {
+                tsuji_meet_host(domain);
+                $init(argument, context, domain)
+            }
         }
 
         #[doc = concat!("Ends the plug-in for ", $name, ".")]
@@ -42,6 +45,11 @@ macro_rules! exported {
 }
 
 use std::ffi::{c_char, c_void};
+
+unsafe extern "C" {
+    /// `src/host.c`.
+    fn tsuji_meet_host(domain: *const c_void);
+}
 
 exported! {
     "authentication": init_authentication tsuji_0_2_0_init_authentication, finalize_authentication tsuji_0_2_0_finalize_authentication;
