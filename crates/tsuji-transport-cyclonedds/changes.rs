@@ -746,6 +746,45 @@ fatal:
   return DDS_RETCODE_ERROR;
 "#,
     ),
+    // What a sample has lent is given back to it, and not what was encrypted of that: a part that had to be copied is freed by it.
+    (
+        MESSAGE,
+        r#"  ddsrt_iovec_t refd_payload_iov;
+#ifdef DDS_HAS_SECURITY
+"#,
+        r#"  ddsrt_iovec_t refd_payload_iov;
+#ifdef DDS_HAS_SECURITY
+  ddsrt_iovec_t tsuji_plain_iov;
+"#,
+    ),
+    (
+        MESSAGE,
+        r#"    assert (m->refd_payload_encoded == NULL);
+    /* When encoding is necessary"#,
+        r#"    assert (m->refd_payload_encoded == NULL);
+    m->tsuji_plain_iov = m->refd_payload_iov;
+    /* When encoding is necessary"#,
+    ),
+    (
+        MESSAGE,
+        r#"    ddsi_serdata_to_ser_unref (m->refd_payload, &m->refd_payload_iov);
+#ifdef DDS_HAS_SECURITY
+  ddsrt_free(m->refd_payload_encoded);
+"#,
+        r#"    ddsi_serdata_to_ser_unref (m->refd_payload, &m->tsuji_plain_iov);
+#ifdef DDS_HAS_SECURITY
+  ddsrt_free(m->refd_payload_encoded);
+"#,
+    ),
+    (
+        MESSAGE,
+        r#"    ddsi_serdata_unref(msg->refd_payload);
+    msg->refd_payload = NULL;
+"#,
+        r#"    ddsi_serdata_to_ser_unref (msg->refd_payload, &msg->tsuji_plain_iov);
+    msg->refd_payload = NULL;
+"#,
+    ),
     // Of a participant that is not secured the name stays as it is, and there is nothing to collect.
     (
         PARTICIPANT,
@@ -820,6 +859,7 @@ fatal:
     ),
 ];
 
+const MESSAGE: &str = "src/core/ddsi/src/ddsi_xmsg.c";
 const PARTICIPANT: &str = "src/core/ddsi/src/ddsi_participant.c";
 const SECURITY: &str = "src/core/ddsi/src/ddsi_security_omg.c";
 const ACKNACK: &str = "src/core/ddsi/src/ddsi_acknack.c";
