@@ -25,6 +25,7 @@ HOLDS = {
     'book': 'The style, scripts and fonts are of mdBook, under the MPL-2.0;\n those of others among them have their licences beside them.',
 }
 FAST_DDS = 'fastdds'
+DDS_SECURITY = 'dds-security'
 WHAT = {FAST_DDS: 'over Fast DDS', 'zenoh': 'over Zenoh', 'ros1': 'to nodes of ROS 1'}
 
 
@@ -48,7 +49,7 @@ def commands(package, asked):
         'Architecture': deb.ARCHITECTURES[deb.machine(programs[0])],
         'Section': 'net',
         'Depends': ', '.join(deb.portable(programs)),
-        'Suggests': 'tsuji-doc, tsuji-lab, tsuji-transport-fastdds, tsuji-transport-ros1, tsuji-transport-zenoh',
+        'Suggests': 'tsuji-dds-security, tsuji-doc, tsuji-lab, tsuji-transport-fastdds, tsuji-transport-ros1, tsuji-transport-zenoh',
         'Description': 'ROS 2 messages, each flow by the transport that suits it\n'
                        ' The command tsuji: topics, services, actions, parameters, recordings,\n'
                        ' launch files and a bridge for web clients, without an installation of\n'
@@ -75,6 +76,8 @@ def lab(package, asked):
 
 def transport(package, asked):
     """Put a plug-in where every program of tsuji finds it."""
+    if asked.name == DDS_SECURITY:
+        return dds_security(package, asked)
     package.put(f'usr/lib/{deb.multiarch(asked.library)}/tsuji/transports/libtsuji_transport_{asked.name}.so', asked.library)
     # Fast DDS is that of this system; what the others need is in the library.
     is_fast = asked.name == FAST_DDS
@@ -88,6 +91,22 @@ def transport(package, asked):
         'Description': f'transport of tsuji {WHAT[asked.name]}\n'
                        f' A plug-in for programs of tsuji, its command among them: with it `{asked.name}`\n'
                        ' is on offer where a policy names it. `tsuji doctor` shows whether it works.',
+    }
+
+
+def dds_security(package, asked):
+    """Put what secures RTPS where every program of tsuji finds it."""
+    package.put(f'usr/lib/{deb.multiarch(asked.library)}/tsuji/transports/{asked.library.name}', asked.library)
+    return {
+        'Package': 'tsuji-dds-security',
+        'Architecture': deb.ARCHITECTURES[deb.machine(asked.library)],
+        'Section': 'libs',
+        'Depends': ', '.join(deb.installed(asked.library)),
+        'Enhances': 'tsuji',
+        'Description': 'DDS Security for programs of tsuji\n'
+                       ' Processes that a keystore of SROS2 secures load it, and no others: with it they\n'
+                       ' meet other hosts and other ROS 2 nodes over RTPS, authenticated and encrypted\n'
+                       ' as governance says. `tsuji doctor` shows whether it is found.',
     }
 
 
@@ -144,7 +163,7 @@ def main():
     kind.set_defaults(put=lab)
     kind = kinds.add_parser('transport', parents=[every])
     kind.add_argument('--licences', type=pathlib.Path, help='the list of what is linked, with its licences; without it nothing is')
-    kind.add_argument('--name', required=True, choices=list(WHAT), help='the transport')
+    kind.add_argument('--name', required=True, choices=[*WHAT, DDS_SECURITY], help='the transport')
     kind.add_argument('--library', required=True, type=pathlib.Path, help='its plug-in, stripped')
     kind.set_defaults(put=transport)
     kind = kinds.add_parser('manual', parents=[every])

@@ -4,8 +4,15 @@
 //! than those that were read here are refused, and not built wrongly.
 
 /// Files of `shim/` that are put beside the sources.
-pub(crate) const ADDED: &[&str] =
-    &["addresses.h", "addresses.c", "forms.h", "host.h", "host.c", "peer_processes.h", "peer_processes.c"];
+pub(crate) const ADDED: &[&str] = &[
+    "addresses.h",
+    "addresses.c",
+    "forms.h",
+    "host.h",
+    "host.c",
+    "peer_processes.h",
+    "peer_processes.c",
+];
 
 /// The change of a loop that waits under a lock, while something holds, for what is collected: where no thread can be had for
 /// that, it is collected here.

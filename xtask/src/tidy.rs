@@ -174,6 +174,9 @@ const MAY_BE_UNSAFE: &[&str] = &[
 /// The one file that names transports, and the names that stand nowhere else but in a transport's
 /// own sources.
 const REGISTRY: &str = "crates/tsuji/src/registry.rs";
+
+/// A library with functions of an engine.
+const DDS_SECURITY: &str = "engines/dds-security/src/lib.rs";
 const TRANSPORTS: &[(&str, &str)] = &[
     ("tsuji-transport-cyclonedds", concat!("tsuji_transport", "_cyclonedds")),
     ("tsuji-transport-plugin", concat!("tsuji_transport", "_plugin")),
@@ -347,7 +350,8 @@ fn crate_roots(package: &Package, repository: &Repository) -> Vec<String> {
 }
 
 fn transports_named(path: &str, text: &str) -> Vec<String> {
-    let may_name = [REGISTRY, FOREIGN_PEERS].contains(&path) || RAW_ENGINES.contains(&path);
+    let may_name =
+        [REGISTRY, FOREIGN_PEERS, DDS_SECURITY].contains(&path) || RAW_ENGINES.contains(&path);
     if !path.ends_with(".rs") || may_name {
         return Vec::new();
     }

@@ -364,6 +364,7 @@ export class Routes {
     it.mismatches.forEach((text) => pairs.push(['Mismatch', text]));
     it.rejected.forEach(([transport, reason]) => pairs.push([`Not ${transport}`, reason]));
     const [ours, theirs] = [it.publisher.certificate, it.subscription.certificate];
+    if (it.protection) pairs.push(['Protection', it.protection]);
     if (ours && theirs) pairs.push(['Secured', `${ours.subject} and ${theirs.subject} have proved their keys; until ${day(Math.min(ours.expires_wall_ns, theirs.expires_wall_ns) / 1e6)}`]);
     pairs.push(['Type', it.type_name]);
     pairs.push(['Size now', `${it.size} (${it.sample_bytes ? `${it.sample_bytes} bytes, ` : ''}${it.size_origin})`]);

@@ -172,7 +172,7 @@ mod subscription_core;
 pub use subscription_core::SubscriptionCounters;
 
 mod registry;
-pub use registry::KNOWN as KNOWN_TRANSPORTS;
+pub use registry::{KNOWN as KNOWN_TRANSPORTS, dds_security_library};
 
 mod service;
 pub use service::{RawRequest, RawService, Request, Service, ServiceCounters};

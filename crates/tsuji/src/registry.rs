@@ -21,7 +21,9 @@ use tsuji_transport::deferred::told;
 use tsuji_transport::inproc::InProcess;
 use tsuji_transport::wire::{Relates, Wire};
 use tsuji_transport::{PeerId, Transport};
-use tsuji_transport_cyclonedds::{CycloneConfig, CycloneDds, DDS_SECURITY_LIBRARY, PeerMarks};
+use tsuji_transport_cyclonedds::{
+    CycloneConfig, CycloneDds, DDS_SECURITY_LIBRARY, DdsSecurity, PeerMarks,
+};
 use tsuji_transport_plugin::{Located, NetworkNow, Plugin, PluginConfig, PluginEngine};
 use tsuji_transport_shm::{SharedMemory, ShmConfig};
 
@@ -57,8 +59,12 @@ impl Opened {
     }
 }
 
-/// Where the library is that secures RTPS; or why there is none.
-pub(crate) fn dds_security_library() -> Result<PathBuf, String> {
+/// Returns where the library is that secures RTPS in processes of a keystore.
+///
+/// # Errors
+///
+/// Fails with the reason where none is installed, or others may write to it.
+pub fn dds_security_library() -> Result<PathBuf, String> {
     let folders = tsuji_transport_plugin::folders();
     let located = tsuji_transport_plugin::locate(DDS_SECURITY_LIBRARY, &folders);
     let located = located.map_err(|why| {
@@ -139,8 +145,8 @@ pub(crate) fn open(
             kept.push(CYCLONE);
             let interfaces = &interfaces::interfaces().unwrap_or_default();
             let config = cyclone_config(id, place(folder).ok(), asked, policy, interfaces)?;
-            let secured = security.for_dds(library.to_owned());
-            let config = CycloneConfig { security: Some(secured), ..config };
+            let security = Some(dds_security(library, security.files()));
+            let config = CycloneConfig { security, ..config };
             match CycloneDds::create(id, &config) {
                 Ok(cyclone) => {
                     let idle = idle_of(policy, &TransportId::new(CYCLONE))?;
@@ -541,6 +547,23 @@ fn cyclone_config(
     config.extra = network.cyclonedds_uri().map(str::to_owned);
     warn_if_alone(&config, interfaces);
     Ok(config)
+}
+
+/// What secures RTPS, by the files of an enclave. What the keystore has of revoked certificates for all counts where the enclave
+/// has no list of its own.
+fn dds_security(library: &Path, files: [PathBuf; 8]) -> DdsSecurity {
+    let [certificate, key, identity_ca, permissions_ca, governance, permissions, own, public] =
+        files;
+    DdsSecurity {
+        library: library.to_owned(),
+        identity_ca,
+        certificate,
+        key,
+        permissions_ca,
+        governance,
+        permissions,
+        revocations: if own.exists() { own } else { public },
+    }
 }
 
 /// Whether the settings are such that the transports of this build could be opened with them.

@@ -11,7 +11,6 @@ use tsuji_ros::environment;
 use tsuji_ros::names::DdsTopic;
 use tsuji_security::{Answer, Certificate, Claim, Deed, Enclave, End, Identity, Peer, Protection};
 use tsuji_transport::PeerId;
-use tsuji_transport_cyclonedds::DdsSecurity;
 
 use crate::graph::CertificateReport;
 use crate::{Error, ErrorKind, Result, Role};
@@ -90,22 +89,9 @@ impl Security {
         }))
     }
 
-    /// The files by which an engine of RTPS is secured, with the library that does it. What the keystore has of revocations for all
-    /// counts where the enclave has no list of its own.
-    pub(crate) fn for_dds(&self, library: PathBuf) -> DdsSecurity {
-        let [certificate, key, identity_ca, permissions_ca, governance, permissions, own, public] =
-            Enclave::files(&self.keystore, &self.enclave);
-        let revocations = if own.exists() { own } else { public };
-        DdsSecurity {
-            library,
-            identity_ca,
-            certificate,
-            key,
-            permissions_ca,
-            governance,
-            permissions,
-            revocations,
-        }
+    /// The files of the enclave, as [`Enclave::files`] lists them.
+    pub(crate) fn files(&self) -> [PathBuf; 8] {
+        Enclave::files(&self.keystore, &self.enclave)
     }
 
     /// By which this process proves who it is, as the keystore was last.

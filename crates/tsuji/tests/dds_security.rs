@@ -30,8 +30,7 @@ fn child() {
 /// Whether the library is there.
 #[allow(clippy::print_stderr, reason = "says that it did not run")]
 fn is_there() -> bool {
-    let file = tsuji_transport_cyclonedds::DDS_SECURITY_LIBRARY;
-    let found = tsuji_transport_plugin::locate(file, &tsuji_transport_plugin::folders());
+    let found = tsuji::dds_security_library();
     let is_required = std::env::var_os("TSUJI_DDS_SECURITY").is_some();
     assert!(found.is_ok() || !is_required, "{found:?}");
     if let Err(why) = &found {
@@ -236,7 +235,7 @@ fn a_library_of_another_version_is_told_and_not_used() {
     let keystore = network.world.keystore("keys");
     let folder = network.world.path("libraries");
     fs::create_dir(&folder).unwrap();
-    let library = folder.join(tsuji_transport_cyclonedds::DDS_SECURITY_LIBRARY);
+    let library = folder.join("libtsuji_dds_security.so");
     let source = network.world.path("other.c");
     fs::write(&source, "int tsuji_0_1_0_init_authentication(void) { return 0; }\n").unwrap();
     let built =

@@ -347,8 +347,12 @@ fn security() -> Option<Finding> {
         }
         (Some(keystore), enclave) => {
             let enclave = enclave.unwrap_or_else(|| "the enclave that it names".to_owned());
+            let others = match tsuji::dds_security_library() {
+                Ok(library) => format!("others over RTPS by {}", library.display()),
+                Err(why) => format!("no other hosts and no nodes on other middlewares: {why}"),
+            };
             let text = format!(
-                "true: a process is secured by {enclave} of {keystore}, and meets no other hosts and no nodes on other middlewares"
+                "true: a process is secured by {enclave} of {keystore}, and meets {others}"
             );
             return Some(finding(NAME, State::Good, text));
         }
