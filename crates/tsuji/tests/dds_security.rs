@@ -311,3 +311,24 @@ fn a_node_of_fast_dds_that_is_revoked_is_heard_no_more() {
     listener.does("take32 5");
     assert_eq!(listener.asked("matched"), "1");
 }
+
+#[test]
+fn whoever_has_expired_is_let_go() {
+    if !is_there() {
+        return;
+    }
+    let mut network = Network::new(66);
+    let keystore = network.world.keystore("keys");
+    let maker = Maker::open(&keystore, now(), || {}).unwrap();
+    let mut listener = network.host(&keystore, "/listener");
+    listener.does("subscribe chatter");
+    // It has as long as that to start and to be met.
+    let since = now() - Duration::from_secs(100 * 86_400) + Duration::from_secs(25);
+    let lifetime = Lifetime::days(since, 100);
+    maker.add_enclave("/short", None, network.domain, lifetime, now()).unwrap();
+    let mut short = network.host(&keystore, "/short");
+    short.does("publish chatter");
+    short.does("send 1");
+    listener.does("take 1");
+    wait_until("it is let go", || listener.asked("matched") == "0");
+}
