@@ -141,6 +141,40 @@ fn hosts_of_a_keystore_exchange_topics_and_services_and_nobody_else_does() {
 }
 
 #[test]
+fn a_flow_goes_from_memory_to_encrypted_messages_and_back_and_loses_nothing() {
+    if !is_there() {
+        return;
+    }
+    let network = Network::new(67);
+    let keystore = network.world.keystore("keys");
+    let start = |enclave| {
+        let mut command = Child::command(&[], &network.world.folder.0, "obey");
+        let environment = network.environment();
+        command.envs(environment.iter().map(|(name, value)| (*name, value.as_str())));
+        let child = Child::run(command.envs(secured::environment(&keystore, enclave, "Enforce")));
+        child.expect("secured true ");
+        child
+    };
+    let (mut talker, mut listener) = (start("/talker"), start("/listener"));
+    talker.does("publish chatter");
+    listener.does("subscribe chatter");
+    talker.does("send 0");
+    listener.does("take 0");
+    let ways = ["cyclonedds:encrypted", "shm:confined"];
+    for (round, way) in ways.iter().cycle().take(6).enumerate() {
+        let first = round as u64 * secured::SOME;
+        // Some before it, whatever they go by, and some behind.
+        talker.does(&format!("send_from {}", 2 * first));
+        let (transport, _) = way.split_once(':').unwrap();
+        talker.does(&format!("carry {transport}"));
+        talker.does(&format!("send_from {}", 2 * first + secured::SOME));
+        listener.does(&format!("take_from {}", 2 * first));
+        listener.does(&format!("take_from {}", 2 * first + secured::SOME));
+        assert_eq!(talker.asked("protections"), *way);
+    }
+}
+
+#[test]
 fn samples_of_every_size_come_by_every_kind_of_protection() {
     if !is_there() {
         return;

@@ -120,6 +120,27 @@ pub(crate) fn obey() {
                 tell(&format!("{}", counts.into_iter().flatten().sum::<usize>()));
                 continue;
             }
+            "carry" => {
+                house::links::set(&context, "/chatter", Some(name));
+                house::links::settled_on(&context, "/chatter", name);
+                Ok(())
+            }
+            "send_from" => {
+                let publisher = publisher.as_ref().unwrap();
+                let first: u64 = name.parse().unwrap();
+                (first..first + SOME).try_for_each(|data| publisher.publish(UInt64 { data }))
+            }
+            "take_from" => {
+                let subscription = subscription.as_ref().unwrap();
+                let mut next: u64 = name.parse().unwrap();
+                let end = next + SOME;
+                take_until(&node, subscription, |it| {
+                    assert_eq!(it.message().data, next, "each once and in order");
+                    next += 1;
+                    next == end
+                });
+                Ok(())
+            }
             "protections" => {
                 let routes = context.routes(HANG).unwrap();
                 let shown = routes.iter().filter_map(|it| {
@@ -179,6 +200,9 @@ pub(crate) struct World {
     /// Of which the enclaves are.
     domain: u32,
 }
+
+/// So many samples are sent at once.
+pub(crate) const SOME: u64 = 200;
 
 /// What the enclaves of a keystore may do.
 pub(crate) const ACCESS: &str = r#"<policy version="0.2.0"><enclaves>
