@@ -280,12 +280,15 @@ fn what_is_secured_is_said() {
             ("ROS_SECURITY_ENABLE", enabled),
             ("ROS_SECURITY_KEYSTORE", "keys"),
             ("ROS_SECURITY_ENCLAVE_OVERRIDE", enclave),
+            ("TSUJI_TRANSPORT_PATH", "/no/such/folder"),
         ];
         let ended = world.run_with(&variables, &["doctor", "--json"]);
         let found = finding(&ended.json(), "environment", "ROS_SECURITY_ENABLE");
         assert_eq!((&*found.0, &*found.1), (state, expect));
     };
-    let others = "and meets no other hosts and no nodes on other middlewares";
+    let others = "and meets no other hosts and no nodes on other middlewares: not installed: \
+        libtsuji_dds_security.so is in none of the folders where transports are looked for; \
+        TSUJI_TRANSPORT_PATH adds some; the package tsuji-dds-security installs it, which secures RTPS";
     check(
         "true",
         "/talker",
