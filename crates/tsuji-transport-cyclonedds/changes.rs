@@ -1,4 +1,4 @@
-//! What is changed in the vendored sources of Cyclone DDS (docs/decisions/0032, 0034, 0036 and 0038 to 0040).
+//! What is changed in the vendored sources of Cyclone DDS (docs/decisions/0032, 0034, 0036, 0038 to 0040 and 0055).
 //!
 //! Each change is a text that the file has once and what stands in its place, so that sources which are other
 //! than those that were read here are refused, and not built wrongly.
