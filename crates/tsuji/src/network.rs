@@ -169,21 +169,29 @@ impl Network {
         lines: &mut Vec<String>,
     ) -> Self {
         let missing = match (&library, self.interop.without(Interop::RTPS)) {
-            (Err(why), _) if self.speaks() => {
-                Some(format!("other hosts and other ROS 2 nodes are not: {why}"))
-            }
-            (Ok(_), others) if others != Interop::NONE => {
-                Some(format!("nodes on {others} are not, since no engine for that is secured"))
-            }
+            (Err(why), _) if self.speaks() => Some((
+                "processes of tsuji on this host",
+                format!("other hosts and other ROS 2 nodes are not: {why}"),
+            )),
+            (Ok(_), others) if others != Interop::NONE => Some((
+                "nodes on RTPS",
+                format!("those on {others} are not, since no engine for that is secured"),
+            )),
             _ => None,
         };
         // A program that only looks who is there need not say it each time.
-        if let Some(missing) = missing.filter(|_| !self.joins_at_once) {
+        if let Some((who, missing)) = missing.filter(|_| !self.joins_at_once) {
             lines.push(format!(
-                "ROS_SECURITY_ENABLE=true: others are met by the keystore, as {enclave:?}; {missing}"
+                "ROS_SECURITY_ENABLE=true: {who} are met by the keystore, as {enclave:?}; {missing}"
             ));
         }
         let speaks_rtps = library.is_ok() && self.speaks_rtps();
+        if speaks_rtps && self.engine != RtpsEngine::CycloneDds {
+            lines.push(format!(
+                "engine={}: not obeyed, since a secured process speaks RTPS by Cyclone DDS",
+                self.engine
+            ));
+        }
         Self {
             interop: if speaks_rtps { Interop::RTPS } else { Interop::NONE },
             engine: RtpsEngine::CycloneDds,
@@ -510,6 +518,7 @@ mod tests {
         assert!(secured.dds_security().is_none());
         let expect = "as \"/a\"; other hosts and other ROS 2 nodes are not: it is not there";
         assert!(lines[0].ends_with(expect), "{lines:?}");
+        assert!(lines[0].contains("processes of tsuji on this host are met"), "{lines:?}");
         let (count, _) = (lines.len(), secured.secured("/a", missing(), &mut lines));
         assert_eq!(lines.len(), count, "nobody is missed where nobody is spoken to");
         // By the library RTPS is spoken, and nothing else.
@@ -520,7 +529,7 @@ mod tests {
         let all = ask(None, None, &[enabled, (INTEROP, "rtps zenoh")]).unwrap();
         let secured = all.network.secured("/a", library(), &mut lines);
         assert_eq!(secured.interop(), Interop::RTPS);
-        assert!(lines[count].contains("nodes on zenoh are not"), "{lines:?}");
+        assert!(lines[count].contains("those on zenoh are not"), "{lines:?}");
         let zenoh = ask(None, None, &[enabled, (INTEROP, "zenoh")]).unwrap();
         let secured = zenoh.network.secured("/a", library(), &mut lines);
         assert!(!secured.speaks() && secured.dds_security().is_none());
