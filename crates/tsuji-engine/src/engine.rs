@@ -55,11 +55,6 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
         false
     }
 
-    /// A number that is another one once it would join by other keys or permissions than before.
-    fn keys(&self) -> u64 {
-        0
-    }
-
     /// The addresses of this host that it would use if it joined now, beside those of loopback. None where there are none yet, and
     /// where it follows changes by itself.
     fn addresses(&self) -> Vec<IpAddr> {

@@ -80,8 +80,6 @@ struct Member {
     need: Need,
     /// The addresses that it uses, beside those of loopback.
     addresses: Vec<IpAddr>,
-    /// By which keys it has joined.
-    keys: u64,
     since_wall_ns: i64,
     left_wall_ns: AtomicI64,
     /// What the process has had more since, over the join and over its first writer and its first reader.
@@ -263,7 +261,7 @@ impl Shared {
     fn join(&self, need: Need, is_awaited: bool) -> Result<Lease> {
         let gauge = Gauge::begin_named(self.about.id.as_str());
         // Before: what changes meanwhile is another than these.
-        let (addresses, keys) = (self.engine.addresses(), self.engine.keys());
+        let addresses = self.engine.addresses();
         let joined = self.engine.join();
         let growth = gauge.end();
         let member = Arc::new(Member {
@@ -271,7 +269,6 @@ impl Shared {
             participant: joined?,
             need,
             addresses,
-            keys,
             since_wall_ns: clock::wall_ns(),
             left_wall_ns: AtomicI64::new(0),
             growth: Mutex::new(growth),
@@ -326,13 +323,10 @@ impl Shared {
         None
     }
 
-    /// Why the participant that is there should join anew, if it should: it uses other addresses or keys than it would now. Where
+    /// Why the participant that is there should join anew, if it should: it uses other addresses than it would now. Where
     /// there are none to use now, those that it has may come back.
     pub(crate) fn moved(&self) -> Option<String> {
         let member = lock(&self.membership.current).as_ref().map(Arc::clone)?;
-        if self.engine.keys() != member.keys {
-            return Some("the keystore was renewed".to_owned());
-        }
         let now = self.engine.addresses();
         if now.is_empty() || now == member.addresses {
             return None;

@@ -88,10 +88,6 @@ impl Engine for CycloneDds {
         self.config.security.is_some()
     }
 
-    fn keys(&self) -> u64 {
-        self.config.security.as_ref().map_or(0, DdsSecurity::stamp)
-    }
-
     fn joins_slowly(&self) -> bool {
         self.config.names_hosts()
     }

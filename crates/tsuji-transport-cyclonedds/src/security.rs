@@ -1,8 +1,5 @@
 //! DDS Security: what a participant that is secured is told, and the shared library that has the plug-ins for it.
 
-use std::fs;
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use tsuji_transport::{Error, ErrorKind, Result};
@@ -38,17 +35,6 @@ impl DdsSecurity {
         let files = [identity_ca, certificate, key, permissions_ca, governance, permissions];
         let [a, b, c, d, e, f] = files.map(PathBuf::as_path);
         [a, b, c, d, e, f, &self.revocations]
-    }
-
-    /// A number that is another one once a file was replaced or changed.
-    pub(crate) fn stamp(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        for file in self.files() {
-            let stamp =
-                fs::metadata(file).ok().map(|it| (it.ino(), it.len(), it.mtime(), it.mtime_nsec()));
-            stamp.hash(&mut hasher);
-        }
-        hasher.finish()
     }
 
     /// The properties of a participant, by the names of DDS Security 1.1 (tables 7.6, 9.10 and 9.55) and those that Cyclone DDS adds.

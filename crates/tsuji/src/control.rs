@@ -23,7 +23,7 @@ use tsuji_platform::process;
 use tsuji_platform::socket::{Connection, MESSAGE_BYTES_MAX};
 use tsuji_transport::deferred::told;
 use tsuji_transport::wire::Treatment;
-use tsuji_transport::{Gid, Handshake, PeerId, Transport};
+use tsuji_transport::{Gid, Handshake, PeerId};
 
 use crate::Result;
 use crate::graph::UnreachablePeer;
@@ -33,6 +33,7 @@ use crate::policy_file::PolicyFile;
 use crate::session::{Session, unexpected};
 use authentication::introduce;
 use channel::{Line, OwnEnd, Wanted};
+use joining::join;
 use listening::{JoinState, Listening};
 use listening_socket::{ListeningSocket, is_for_group, socket_of};
 use protocol::{Control, FrameError, HandshakeRecord, Hello, decode, encode};
@@ -41,6 +42,7 @@ use watching::{Deed, WatchWord, Watching};
 
 pub(crate) mod authentication;
 pub(crate) mod channel;
+mod joining;
 pub(crate) mod listening;
 pub(crate) mod listening_socket;
 mod outbox;
@@ -166,76 +168,6 @@ fn reason_to_join(session: &Session, transport: usize) -> Option<String> {
 fn listening_keys(session: &Session) -> u64 {
     CONTROL_MESSAGE_KEYS + session.transports().len() as u64
 }
-
-/// Joins the wire of a transport, if it has one, on a thread of its own: the names of hosts may take
-/// long to resolve. Answers whether that has begun.
-fn join(session: &Arc<Session>, transport: &Arc<dyn Transport>) -> bool {
-    if transport.wire().is_none() {
-        return false;
-    }
-    let (session, transport) = (Arc::clone(session), Arc::clone(transport));
-    let is_second = session.is_second(&transport.id());
-    let spawned = std::thread::Builder::new()
-        .name("tsuji-join".to_owned())
-        .stack_size(256 * 1024)
-        .spawn(move || {
-            let mut pause = JOIN_FIRST;
-            while !session.is_stopping() {
-                let Some(wire) = transport.wire() else { return };
-                let changes = session.graph_cache().network_changes;
-                let joined = wire.join();
-                let mut graph_cache = session.graph_cache();
-                // Nobody else looks at a wire that is not joined yet, so what changed meanwhile is asked for here. One of
-                // which only the topics could not be opened may be older than that.
-                let may_be_old = graph_cache.network_changes != changes || JOIN_FIRST < pause;
-                if joined.is_ok()
-                    && may_be_old
-                    && let Some(why) = wire.moved()
-                {
-                    told::info!(transport = %transport.id(), "the network is joined anew: {why}");
-                    graph_cache.leave_wire(&session, &*transport);
-                    drop(graph_cache);
-                    session.tell();
-                    pause = JOIN_FIRST;
-                    continue;
-                }
-                let joined = joined.and_then(|name| graph_cache.joined(&session, &*transport, name));
-                let before = match &joined {
-                    Ok(()) => graph_cache.join_troubles.remove(&transport.id()),
-                    Err(error) => graph_cache.join_troubles.insert(transport.id(), error.to_string()),
-                };
-                drop(graph_cache);
-                match joined {
-                    Ok(()) => return session.tell(),
-                    Err(error) if is_second => {
-                        if pause == JOIN_FIRST {
-                            told::warn!(transport = %transport.id(), %error, "nodes on it are spoken to by the first engine alone");
-                        }
-                        session.graph_cache().second_failed(&session);
-                        session.tell();
-                    }
-                    // Once for each reason: it is tried again without end.
-                    Err(error) if before.as_deref() != Some(&error.to_string()) => {
-                        told::warn!(transport = %transport.id(), %error, "foreign ROS 2 nodes are not met");
-                    }
-                    Err(_) => (),
-                }
-                // Ends with the participant, and when the network of this host changes.
-                let _ = session.wait_for(pause, |graph_cache| {
-                    (graph_cache.network_changes != changes).then_some(())
-                });
-                pause = JOIN_LAST.min(2 * pause);
-            }
-        });
-    if let Err(error) = &spawned {
-        told::warn!(%error, "foreign ROS 2 nodes are not met");
-    }
-    spawned.is_ok()
-}
-
-/// How soon what could not be joined is tried again.
-const JOIN_FIRST: Duration = Duration::from_secs(1);
-const JOIN_LAST: Duration = Duration::from_secs(60);
 
 /// Connects to the socket at `path`, and says hello.
 fn connect_attempt(session: &Arc<Session>, path: &Path) {
@@ -732,35 +664,6 @@ impl Keeper {
             graph_cache.channels.add(connection, None).map_err(|error| error.to_string())
         });
         added.map_err(|reason| graph_cache.note_unreachable_peer(unreachable_peer(reason))).ok()
-    }
-
-    /// Joins anew where the addresses of this host are others than those that an engine uses.
-    fn follow_network(&mut self) {
-        let session = Arc::clone(&self.session);
-        session.graph_cache().network_changes += 1;
-        self.join_anew();
-        for at in 0..session.transports().len() {
-            let transport = &*session.transports()[at];
-            self.end_listening(at, |listening| {
-                let why = || "the interfaces of this host have changed".to_owned();
-                listening.has_moved(transport).then(why)
-            });
-        }
-        // Whoever could not join tries again.
-        session.tell();
-    }
-
-    /// Leaves the wires whose engines use other addresses or keys than they would now, and joins them again.
-    fn join_anew(&self) {
-        let session = &self.session;
-        let mut graph_cache = session.graph_cache();
-        for id in graph_cache.joined_wires() {
-            let Some(transport) = session.transport(id.as_str()) else { continue };
-            let Some(why) = transport.wire().and_then(|it| it.moved()) else { continue };
-            told::info!(transport = %id, "the network is joined anew: {why}");
-            graph_cache.leave_wire(session, &**transport);
-            join(session, transport);
-        }
     }
 
     /// Does what follows from what was seen or said of watched files.

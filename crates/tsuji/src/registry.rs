@@ -146,13 +146,9 @@ pub(crate) fn open(
             let interfaces = &interfaces::interfaces().unwrap_or_default();
             let config = cyclone_config(id, place(folder).ok(), asked, policy, interfaces)?;
             let security = Some(dds_security(library, security.files()));
-            let config = CycloneConfig { security, ..config };
-            match CycloneDds::create(id, &config) {
-                Ok(cyclone) => {
-                    let idle = idle_of(policy, &TransportId::new(CYCLONE))?;
-                    transports.push(Arc::new(cyclone.ending_after(idle)));
-                }
-                Err(error) => failed.push(Failed::new(CYCLONE, error)),
+            match cyclone(id, &CycloneConfig { security, ..config }, policy)? {
+                Ok(it) => transports.push(Arc::new(it)),
+                Err(it) => failed.push(it),
             }
         }
         // No engine is loaded to be left out.
@@ -176,25 +172,31 @@ pub(crate) fn open(
         .then(|| WireEngines { first: TransportId::new(CYCLONE), second: TransportId::new(FAST) });
     // Who does not know where it is meets all of this host on the wire too.
     let place = place(folder).ok();
-    // It starts nothing before the first flow that needs it.
-    match CycloneDds::create(id, &cyclone_config(id, place, &network, policy, interfaces)?) {
-        Ok(cyclone) => {
-            let idle = idle_of(policy, &TransportId::new(CYCLONE))?;
-            transports.push(Arc::new(cyclone.ending_after(idle)));
-        }
-        Err(error) => failed.push(Failed::new(CYCLONE, error)),
-    }
+    let config = cyclone_config(id, place, &network, policy, interfaces)?;
+    let cyclone = cyclone(id, &config, policy)?;
     let fast = match speaking {
         Some(speaking) => Ok(speaking),
         None => plugins.known(PLUGIN_FAST, &network, Peers::TSUJI),
     };
-    for opened in plugins.declared(&network).into_iter().chain([fast, zenoh]).chain(ros1) {
+    let plugged = plugins.declared(&network).into_iter().chain([fast, zenoh]).chain(ros1);
+    for opened in [cyclone].into_iter().chain(plugged) {
         match opened {
             Ok(it) => transports.push(Arc::new(it)),
             Err(it) => failed.push(it),
         }
     }
     Ok(Opened { transports, failed, network, wire_engines })
+}
+
+/// Cyclone DDS. It starts nothing before the first flow that needs it.
+fn cyclone(
+    id: PeerId,
+    config: &CycloneConfig,
+    policy: &Policy,
+) -> Result<Result<EngineTransport, Failed>> {
+    let idle = idle_of(policy, &TransportId::new(CYCLONE))?;
+    let opened = CycloneDds::create(id, config).map_err(|error| Failed::new(CYCLONE, error));
+    Ok(opened.map(|it| it.ending_after(idle)))
 }
 
 /// The transports of shared libraries: those that the policy declares, and those of [`PLUGINS`] whose library is

@@ -373,14 +373,12 @@ impl Keeper {
     pub(super) fn check_keys(&self) -> Option<u64> {
         let security = self.session.security()?;
         let renewal = security.renew();
-        if let Renewal::Renewed = renewal {
-            self.join_anew();
-        }
         let mut graph_cache = self.session.graph_cache();
         match renewal {
             Renewal::Same => {}
             Renewal::Renewed => {
                 told::info!(enclave = security.enclave(), "the keystore was renewed");
+                self.follow_keystore(&mut graph_cache);
                 // Whoever was refused may not be by these.
                 graph_cache.channels.retain_refused(|_| false);
                 graph_cache.channels.hurry();
