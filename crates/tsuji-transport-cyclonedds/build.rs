@@ -4,17 +4,18 @@
 //! `TSUJI_CYCLONEDDS_SOURCE` names another folder of Cyclone DDS 11. `TSUJI_CYCLONEDDS_BUILD` names one for what is built, in
 //! place of OUT_DIR, where other builds find it.
 
-use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::{self, Path, PathBuf};
 use std::process::Command;
 use std::{env, fs, io};
 
 use recipe::Recipe;
+use sources::{Sources, write_if_other};
 
 mod changes;
 mod recipe;
 mod shared;
+mod sources;
 
 fn main() -> Result<(), Box<dyn Error>> {
     // It documents crates where there is no network, and links nothing.
@@ -25,6 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=changes.rs");
     println!("cargo::rerun-if-changed=recipe.rs");
     println!("cargo::rerun-if-changed=shared.rs");
+    println!("cargo::rerun-if-changed=sources.rs");
     println!("cargo::rerun-if-changed=shim");
     println!("cargo::rerun-if-env-changed={SOURCE}");
     let source = match env::var_os(SOURCE) {
@@ -122,50 +124,17 @@ cyclors = "=0.4.0"
 [workspace]
 "#;
 
-/// The files of the engine by their paths, with the changes and what is added.
-type Sources = BTreeMap<PathBuf, Vec<u8>>;
-
 fn changed(source: &Path) -> Result<Sources, Box<dyn Error>> {
-    let left_out = ["docs", "examples", "fuzz", "ports", "WiX"];
+    let left_out = ["docs", "examples", "fuzz", "ports", "WiX"].map(Path::new);
     let mut sources = Sources::new();
-    read_folder(source, Path::new(""), &|name| !left_out.contains(&name), &mut sources)?;
+    let is_taken = |path: &Path| !left_out.contains(&path);
+    sources::read_folder(source, Path::new(""), &is_taken, &mut sources)?;
     for name in changes::ADDED {
         let added = fs::read(Path::new("shim").join(name))?;
         sources.insert(Path::new("src/core/ddsi/src").join(name), added);
     }
-    for (file, before, after) in changes::CHANGES {
-        let text =
-            sources.get_mut(Path::new(file)).ok_or_else(|| format!("{file} is not there"))?;
-        let there = std::str::from_utf8(text)?;
-        if there.matches(before).count() != 1 {
-            return Err(format!("{file}: this is not there once:\n{before}").into());
-        }
-        *text = there.replacen(before, after, 1).into_bytes();
-    }
+    sources::change(&mut sources, changes::CHANGES)?;
     Ok(sources)
-}
-
-/// Reads a folder, and of its own entries those that `is_taken`.
-fn read_folder(
-    root: &Path,
-    folder: &Path,
-    is_taken: &dyn Fn(&str) -> bool,
-    sources: &mut Sources,
-) -> io::Result<()> {
-    for entry in fs::read_dir(root.join(folder))? {
-        let entry = entry?;
-        let name = entry.file_name();
-        if !name.to_str().is_some_and(is_taken) {
-            continue;
-        }
-        let path = folder.join(&name);
-        if entry.file_type()?.is_dir() {
-            read_folder(root, &path, &|_| true, sources)?;
-        } else {
-            sources.insert(path, fs::read(entry.path())?);
-        }
-    }
-    Ok(())
 }
 
 /// The compiler's flags for this target, and an error for a change that calls what it does not know, which would be built wrongly. By itself the
@@ -224,14 +193,6 @@ fn build_engine(sources: &Sources, recipe: &Recipe) -> Result<PathBuf, Box<dyn E
     install(&built);
     fs::write(&done, recipe.way())?;
     Ok(built.join("installed"))
-}
-
-fn write_if_other(to: &Path, bytes: &[u8]) -> io::Result<()> {
-    if fs::read(to).is_ok_and(|there| there == bytes) {
-        return Ok(());
-    }
-    to.parent().map_or(Ok(()), fs::create_dir_all)?;
-    fs::write(to, bytes)
 }
 
 fn remove_folder(folder: &Path) -> io::Result<()> {

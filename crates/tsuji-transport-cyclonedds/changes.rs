@@ -3,6 +3,8 @@
 //! Each change is a text that the file has once and what stands in its place, so that sources which are other
 //! than those that were read here are refused, and not built wrongly.
 
+use crate::sources::Change;
+
 /// Files of `shim/` that are put beside the sources.
 pub(crate) const ADDED: &[&str] = &[
     "addresses.h",
@@ -40,8 +42,8 @@ macro_rules! waits_for_collected {
     };
 }
 
-/// A file in the root of the sources, a text of it, and what stands in its place.
-pub(crate) const CHANGES: &[(&str, &str, &str)] = &[
+/// In the order in which they are made.
+pub(crate) const CHANGES: &[Change] = &[
     (
         TRANSMIT,
         r#"static int have_reliable_subs (const struct ddsi_writer *wr)

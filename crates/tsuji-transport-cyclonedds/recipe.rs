@@ -7,7 +7,8 @@ use std::path::Path;
 use std::process::Command;
 use std::{env, fs};
 
-use crate::{OFF, Sources, c_flags};
+use crate::sources::Sources;
+use crate::{OFF, c_flags};
 
 pub(crate) struct Recipe {
     way: String,

@@ -6,8 +6,10 @@
 //!
 //! The names of algorithms go without a NUL behind them, with which Fast DDS does not know them. Cyclone DDS takes both.
 
-/// A file of the plug-ins, a text that it has once, and what stands in its place.
-pub(crate) const CHANGES: &[(&str, &str, &str)] = &[
+use crate::sources::Change;
+
+/// In the order in which they are made.
+pub(crate) const CHANGES: &[Change] = &[
     (
         "builtin_plugins/authentication/src/auth_utils.h",
         r#"    AUTH_ALGO_KIND_RSA_2048,

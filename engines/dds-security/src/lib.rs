@@ -7,7 +7,10 @@
 // It has the functions of Cyclone DDS that the plug-ins call.
 use tsuji_transport_cyclonedds as _;
 
-/// Begins and ends each of the plug-ins, by the names that `tsuji_transport_cyclonedds::DDS_SECURITY_FUNCTIONS` has.
+use std::ffi::{c_char, c_void};
+
+/// Begins and ends each of the plug-ins, by the names that `crates/tsuji-transport-cyclonedds/src/security.rs` gives to
+/// Cyclone DDS.
 macro_rules! exported {
     ($($name:literal: $init:ident $own_init:ident, $finalize:ident $own_finalize:ident;)*) => {$(
         unsafe extern "C" {
@@ -43,8 +46,6 @@ macro_rules! exported {
         }
     )*};
 }
-
-use std::ffi::{c_char, c_void};
 
 unsafe extern "C" {
     /// `src/host.c`.
