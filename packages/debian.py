@@ -25,7 +25,6 @@ HOLDS = {
     'book': 'The style, scripts and fonts are of mdBook, under the MPL-2.0;\n those of others among them have their licences beside them.',
 }
 FAST_DDS = 'fastdds'
-DDS_SECURITY = 'dds-security'
 WHAT = {FAST_DDS: 'over Fast DDS', 'zenoh': 'over Zenoh', 'ros1': 'to nodes of ROS 1'}
 
 
@@ -76,8 +75,6 @@ def lab(package, asked):
 
 def transport(package, asked):
     """Put a plug-in where every program of tsuji finds it."""
-    if asked.name == DDS_SECURITY:
-        return dds_security(package, asked)
     package.put(f'usr/lib/{deb.multiarch(asked.library)}/tsuji/transports/libtsuji_transport_{asked.name}.so', asked.library)
     # Fast DDS is that of this system; what the others need is in the library.
     is_fast = asked.name == FAST_DDS
@@ -163,9 +160,12 @@ def main():
     kind.set_defaults(put=lab)
     kind = kinds.add_parser('transport', parents=[every])
     kind.add_argument('--licences', type=pathlib.Path, help='the list of what is linked, with its licences; without it nothing is')
-    kind.add_argument('--name', required=True, choices=[*WHAT, DDS_SECURITY], help='the transport')
+    kind.add_argument('--name', required=True, choices=list(WHAT), help='the transport')
     kind.add_argument('--library', required=True, type=pathlib.Path, help='its plug-in, stripped')
     kind.set_defaults(put=transport)
+    kind = kinds.add_parser('dds-security', parents=[every, linked])
+    kind.add_argument('--library', required=True, type=pathlib.Path, help='what secures RTPS, stripped')
+    kind.set_defaults(put=dds_security)
     kind = kinds.add_parser('manual', parents=[every])
     kind.add_argument('--book', required=True, type=pathlib.Path, help='the folder with the manual as mdBook makes it')
     kind.set_defaults(put=manual, licences=None, holds='book')

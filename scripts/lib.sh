@@ -318,6 +318,19 @@ in_workspace() {
     CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$TARGET_DIR} "$cargo" "$command" --manifest-path "$folder/Cargo.toml" "$@"
 }
 
+# engine_library NAME FILE PROFILE ACTION : builds a library of engines/, and puts it where tests find it, or to `install` where all do.
+engine_library() {
+    local built=$TARGET_DIR/$1/$3/$2
+    (cd "engines/$1" && CARGO_TARGET_DIR=$TARGET_DIR/$1 cargo build --profile "$3" --locked)
+    if [ "$4" = install ]; then
+        install -m 644 "$built" /usr/local/lib/
+        say "Installed: /usr/local/lib/$2"
+    else
+        install -D -m 644 "$built" "$TARGET_DIR/transports/$2"
+        say "Made: $TARGET_DIR/transports/$2"
+    fi
+}
+
 # in_lab CARGO COMMAND ARGUMENT… : the same in the workspace of the laboratory. Its programs go beside `tsuji`.
 in_lab() {
     in_workspace lab "$@"
