@@ -60,14 +60,26 @@ impl Network {
         ]
     }
 
-    fn start(&mut self, security: &[(&str, &str)]) -> Child {
-        let folder = Folder::new();
+    /// A process on the host whose run-time folder this is.
+    fn start_in(&self, folder: &Path, security: &[(&str, &str)]) -> Child {
         let environment = self.environment();
         let environment = environment.iter().map(|(name, value)| (*name, value.as_str()));
-        let mut command = Child::command(&[], &folder.0, "obey");
-        command.envs(environment).envs(security.iter().copied());
+        let mut command = Child::command(&[], folder, "obey");
+        Child::run(command.envs(environment).envs(security.iter().copied()))
+    }
+
+    fn start(&mut self, security: &[(&str, &str)]) -> Child {
+        let folder = Folder::new();
+        let child = self.start_in(&folder.0, security);
         self.folders.push(folder);
-        Child::run(&mut command)
+        child
+    }
+
+    /// A process in an enclave on the host whose run-time folder this is.
+    fn beside(&self, folder: &Path, keystore: &Path, enclave: &str) -> Child {
+        let child = self.start_in(folder, &secured::environment(keystore, enclave, "Enforce"));
+        child.expect("secured true ");
+        child
     }
 
     /// A process on a host of its own, in an enclave.
@@ -124,12 +136,7 @@ fn hosts_of_a_keystore_exchange_topics_and_services_and_nobody_else_does() {
     }
     assert_eq!(talker.asked("matched"), "1");
     // On one host they are met by the control channel, and hear each sample once.
-    let beside = secured::environment(&keystore, "/listener", "Enforce");
-    let mut command = Child::command(&[], &network.folders[0].0, "obey");
-    let environment = network.environment();
-    command.envs(environment.iter().map(|(name, value)| (*name, value.as_str())));
-    let mut beside = Child::run(command.envs(beside));
-    beside.expect("secured true ");
+    let mut beside = network.beside(&network.folders[0].0, &keystore, "/listener");
     beside.does("subscribe chatter");
     wait_until("both are connected", || talker.asked("matched") == "2");
     talker.does("send 8");
@@ -147,14 +154,7 @@ fn a_flow_goes_from_memory_to_encrypted_messages_and_back_and_loses_nothing() {
     }
     let network = Network::new(67);
     let keystore = network.world.keystore("keys");
-    let start = |enclave| {
-        let mut command = Child::command(&[], &network.world.folder.0, "obey");
-        let environment = network.environment();
-        command.envs(environment.iter().map(|(name, value)| (*name, value.as_str())));
-        let child = Child::run(command.envs(secured::environment(&keystore, enclave, "Enforce")));
-        child.expect("secured true ");
-        child
-    };
+    let start = |enclave| network.beside(&network.world.folder.0, &keystore, enclave);
     let (mut talker, mut listener) = (start("/talker"), start("/listener"));
     talker.does("publish chatter");
     listener.does("subscribe chatter");
@@ -162,14 +162,14 @@ fn a_flow_goes_from_memory_to_encrypted_messages_and_back_and_loses_nothing() {
     listener.does("take 0");
     let ways = ["cyclonedds:encrypted", "shm:confined"];
     for (round, way) in ways.iter().cycle().take(6).enumerate() {
-        let first = round as u64 * secured::SOME;
         // Some before it, whatever they go by, and some behind.
-        talker.does(&format!("send_from {}", 2 * first));
+        let [before, behind] = [0, 1].map(|it| (2 * round as u64 + it) * secured::SOME);
+        talker.does(&format!("send_from {before}"));
         let (transport, _) = way.split_once(':').unwrap();
         talker.does(&format!("carry {transport}"));
-        talker.does(&format!("send_from {}", 2 * first + secured::SOME));
-        listener.does(&format!("take_from {}", 2 * first));
-        listener.does(&format!("take_from {}", 2 * first + secured::SOME));
+        talker.does(&format!("send_from {behind}"));
+        listener.does(&format!("take_from {before}"));
+        listener.does(&format!("take_from {behind}"));
         assert_eq!(talker.asked("protections"), *way);
     }
 }
@@ -265,6 +265,9 @@ fn a_certificate_that_was_replaced_is_shown_to_whoever_comes() {
 
 #[test]
 fn a_library_of_another_version_is_told_and_not_used() {
+    if !is_there() {
+        return;
+    }
     let mut network = Network::new(63);
     let keystore = network.world.keystore("keys");
     let folder = network.world.path("libraries");
@@ -278,11 +281,19 @@ fn a_library_of_another_version_is_told_and_not_used() {
     let folder = folder.display().to_string();
     let security = secured::environment(&keystore, "/talker", "Enforce");
     let environment = [&security[..], &[("TSUJI_TRANSPORT_PATH", &folder)]].concat();
-    let child = network.start(&environment);
+    let mut child = network.start(&environment);
     child.expect("secured true ");
-    let mut child = child;
     child.does("publish chatter");
+    let mut listener = network.host(&keystore, "/listener");
+    listener.does("subscribe chatter");
+    // With the right one it is met.
+    let mut talker = network.host(&keystore, "/talker");
+    talker.does("publish chatter");
+    talker.does("send 1");
+    listener.does("take 1");
     assert_eq!(child.asked("matched"), "0");
+    let trouble = child.asked("trouble cyclonedds");
+    assert!(trouble.contains("Could not find the function: tsuji_"), "{trouble}");
 }
 
 /// The peer, where it was built.
@@ -352,6 +363,47 @@ fn a_node_of_fast_dds_that_is_revoked_is_heard_no_more() {
     talker.does("send32 5");
     listener.does("take32 5");
     assert_eq!(listener.asked("matched"), "1");
+}
+
+#[test]
+fn whoever_is_killed_in_a_handshake_leaves_the_others_as_they_were() {
+    if !is_there() {
+        return;
+    }
+    let mut network = Network::new(68);
+    let keystore = network.world.keystore("keys");
+    let mut talker = network.host(&keystore, "/talker");
+    talker.does("publish chatter");
+    let mut listener = network.host(&keystore, "/listener");
+    listener.does("subscribe chatter");
+    talker.does("send 0");
+    listener.does("take 0");
+    // The talker joins anew meanwhile, by a new key.
+    let maker = Maker::open(&keystore, now(), || {}).unwrap();
+    for file in ["cert.pem", "key.pem"] {
+        fs::remove_file(keystore.join("enclaves/talker").join(file)).unwrap();
+    }
+    let access = AccessPolicy::read(&network.world.path("access.xml")).unwrap();
+    let lifetime = Lifetime::days(now(), 100);
+    maker
+        .add_enclave("/talker", access.access("/talker"), network.domain, lifetime, now())
+        .unwrap();
+    for moment in 0..30 {
+        let dying = network.start(&secured::environment(&keystore, "/listener", "Enforce"));
+        // From before it has joined until after it has met them.
+        std::thread::sleep(Duration::from_millis(10 * moment));
+        dying.kill();
+    }
+    wait_until("those that live are connected", || talker.asked("matched") == "1");
+    talker.does("send 1");
+    listener.does("take 1");
+    let mut later = network.host(&keystore, "/listener");
+    later.does("subscribe chatter");
+    wait_until("both are connected", || talker.asked("matched") == "2");
+    talker.does("send 2");
+    for child in [&mut listener, &mut later] {
+        child.does("take 2");
+    }
 }
 
 #[test]

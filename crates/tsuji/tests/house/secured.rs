@@ -141,6 +141,12 @@ pub(crate) fn obey() {
                 });
                 Ok(())
             }
+            "trouble" => {
+                let offered = context.transports();
+                let it = offered.iter().find(|it| it.name == name).unwrap();
+                tell(it.trouble.as_deref().unwrap_or_default());
+                continue;
+            }
             "protections" => {
                 let routes = context.routes(HANG).unwrap();
                 let shown = routes.iter().filter_map(|it| {
