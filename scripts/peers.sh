@@ -42,6 +42,14 @@ build_fastdds_peer() {
     export TSUJI_PEER_FASTDDS=$build/fastdds-peer
 }
 
+# build_cyclonedds_peer : the same with Cyclone DDS as the system has it.
+build_cyclonedds_peer() {
+    local build=$TARGET_DIR/cyclonedds-peer
+    needs /usr/include/dds/dds.h=cyclonedds-dev /usr/bin/idlc=cyclonedds-tools || return
+    cmake_build cyclonedds-peer "$ROOT/peers/cyclonedds" "$build" || return
+    export TSUJI_PEER_CYCLONEDDS=$build/cyclonedds-peer
+}
+
 # build_hiroz : builds the peer on rmw_zenoh's wire, and names it to the tests.
 build_hiroz() {
     say "Building the peer of hiroz; the first time this takes some minutes on two cores."

@@ -5,6 +5,9 @@
 //! would fail. Here both are read, and whoever is answered is answered in his own way.
 //!
 //! The names of algorithms go without a NUL behind them, with which Fast DDS does not know them. Cyclone DDS takes both.
+//!
+//! A reader of a topic of which only the samples are protected has no key of its own, and Cyclone DDS says so by no token. A writer of Fast DDS
+//! waits for one, and sends nothing until then. Here it gets one without a key, which both know.
 
 use crate::sources::Change;
 
@@ -163,6 +166,22 @@ DDS_Security_ValidationResult_t dh_public_key_to_oct(EVP_PKEY *pkey, Authenticat
 }
 
 static bool str_octseq_equal (const char *str"#,
+    ),
+    (
+        "builtin_plugins/cryptographic/src/crypto_key_factory.c",
+        r#"    *key_mat = NULL; /* there is no key material to return, because of no encryption for submessages in AccessControl */
+  result = true;
+
+err_inv_remote:
+  CRYPTO_OBJECT_RELEASE(remote_writer_crypto);"#,
+        r#"  {
+    *key_mat = crypto_master_key_material_new(CRYPTO_TRANSFORMATION_KIND_NONE);
+    (*key_mat)->sender_key_id = ddsrt_atomic_inc32_ov(&impl->next_key_id);
+  }
+  result = true;
+
+err_inv_remote:
+  CRYPTO_OBJECT_RELEASE(remote_writer_crypto);"#,
     ),
 ];
 

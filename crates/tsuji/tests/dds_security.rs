@@ -1,5 +1,5 @@
 //! Secured processes that meet over RTPS by DDS Security: those of other hosts, for which other run-time folders stand here, and nodes of
-//! Fast DDS. Where the library was not built (`scripts/dds-security`) these tests do nothing, but with `TSUJI_DDS_SECURITY` set they
+//! Fast DDS and of Cyclone DDS alone. Where the library was not built (`scripts/dds-security`) these tests do nothing, but with `TSUJI_DDS_SECURITY` set they
 //! fail.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -95,11 +95,12 @@ impl Network {
         child
     }
 
-    /// A node of Fast DDS alone in an enclave, or in clear, on a topic as DDS names it.
-    fn fast(&self, peer: &OsString, what: &str, enclave: Option<&Enclave>, topic: &str) -> Peer {
+    /// A node of an engine alone in an enclave, or in clear, on a topic as DDS names it.
+    fn foreign(&self, peer: &OsString, what: &str, enclave: Option<&Enclave>, topic: &str) -> Peer {
         let folder = enclave.map_or_else(|| "-".into(), |it| it.folder().display().to_string());
         let mut command = Command::new(peer);
         command.args([what, &folder, &self.domain.to_string(), topic, "100"]);
+        command.envs(self.environment());
         Peer::of(command)
     }
 }
@@ -174,6 +175,22 @@ fn a_flow_goes_from_memory_to_encrypted_messages_and_back_and_loses_nothing() {
     }
 }
 
+/// How messages, what is said of samples, and samples are protected, and what is shown of that.
+const KINDS: [([&str; 3], &str); 9] = [
+    (["NONE", "NONE", "NONE"], "not protected"),
+    (["SIGN", "NONE", "NONE"], "signed"),
+    (["NONE", "SIGN", "NONE"], "signed"),
+    (["NONE", "NONE", "SIGN"], "signed"),
+    (["NONE", "NONE", "ENCRYPT"], "encrypted"),
+    (["NONE", "ENCRYPT", "NONE"], "encrypted"),
+    (["ENCRYPT", "NONE", "NONE"], "encrypted"),
+    (["ENCRYPT", "ENCRYPT", "ENCRYPT"], "encrypted"),
+    (
+        ["ENCRYPT_WITH_ORIGIN_AUTHENTICATION", "ENCRYPT_WITH_ORIGIN_AUTHENTICATION", "ENCRYPT"],
+        "encrypted",
+    ),
+];
+
 #[test]
 fn samples_of_every_size_come_by_every_kind_of_protection() {
     if !is_there() {
@@ -182,20 +199,7 @@ fn samples_of_every_size_come_by_every_kind_of_protection() {
     const ALL: &str = r#"<policy version="0.2.0"><enclaves><enclave path="/talker"><profiles><profile ns="/" node="node">
     <topics publish="ALLOW" subscribe="ALLOW"><topic>*</topic></topics></profile></profiles></enclave><enclave path="/listener"><profiles>
     <profile ns="/" node="node"><topics publish="ALLOW" subscribe="ALLOW"><topic>*</topic></topics></profile></profiles></enclave></enclaves></policy>"#;
-    for (kinds, shown) in [
-        (["NONE", "NONE", "NONE"], "not protected"),
-        (["SIGN", "NONE", "NONE"], "signed"),
-        (["NONE", "SIGN", "NONE"], "signed"),
-        (["NONE", "NONE", "SIGN"], "signed"),
-        (["NONE", "NONE", "ENCRYPT"], "encrypted"),
-        (["NONE", "ENCRYPT", "NONE"], "encrypted"),
-        (["ENCRYPT", "NONE", "NONE"], "encrypted"),
-        (["ENCRYPT", "ENCRYPT", "ENCRYPT"], "encrypted"),
-        (
-            ["ENCRYPT_WITH_ORIGIN_AUTHENTICATION", "ENCRYPT_WITH_ORIGIN_AUTHENTICATION", "ENCRYPT"],
-            "encrypted",
-        ),
-    ] {
+    for (kinds, shown) in KINDS {
         let mut network = Network::new(61);
         let keystore = network.world.keystore_of("keys", now(), ALL);
         set_governance(&network.world, &keystore, kinds);
@@ -296,20 +300,36 @@ fn a_library_of_another_version_is_told_and_not_used() {
     assert!(trouble.contains("Could not find the function: tsuji_"), "{trouble}");
 }
 
-/// The peer, where it was built.
+/// The program that `variable` names, where it was built.
 #[allow(clippy::print_stderr, reason = "says that it did not run")]
-fn fast_dds() -> Option<OsString> {
-    let peer = std::env::var_os("TSUJI_PEER_FASTDDS");
+fn peer(variable: &str) -> Option<OsString> {
+    let peer = std::env::var_os(variable);
     if peer.is_none() {
-        eprintln!("no TSUJI_PEER_FASTDDS: not run");
+        eprintln!("no {variable}: not run");
     }
     peer.filter(|_| is_there())
 }
 
+const FAST: &str = "TSUJI_PEER_FASTDDS";
+/// Cyclone DDS and its plug-ins as the system's packages have them: another version than tsuji's.
+const CYCLONE: &str = "TSUJI_PEER_CYCLONEDDS";
+
 #[test]
 fn nodes_of_fast_dds_in_the_same_keystore_are_peers() {
-    let Some(peer) = fast_dds() else { return };
-    let mut network = Network::new(64);
+    if let Some(peer) = peer(FAST) {
+        are_peers(&peer, 64);
+    }
+}
+
+#[test]
+fn nodes_of_cyclone_dds_in_the_same_keystore_are_peers() {
+    if let Some(peer) = peer(CYCLONE) {
+        are_peers(&peer, 69);
+    }
+}
+
+fn are_peers(peer: &OsString, domain: u32) {
+    let mut network = Network::new(domain);
     let keystore = network.world.keystore("keys");
     let enclave = |name: &str| Enclave::read(&keystore, name, now()).unwrap();
     let mut talker = network.host(&keystore, "/talker");
@@ -320,10 +340,10 @@ fn nodes_of_fast_dds_in_the_same_keystore_are_peers() {
     const PEERS: usize = 4;
     let start = |what, name: &str| {
         let enclave = enclave(name);
-        [(); PEERS].map(|()| network.fast(&peer, what, Some(&enclave), "rt/chatter"))
+        [(); PEERS].map(|()| network.foreign(peer, what, Some(&enclave), "rt/chatter"))
     };
     let listeners = start("subscribe", "/listener");
-    let in_clear = network.fast(&peer, "subscribe", None, "rt/chatter");
+    let in_clear = network.foreign(peer, "subscribe", None, "rt/chatter");
     wait_until("they are connected", || talker.asked("matched") == (1 + PEERS).to_string());
     // One that has not yet got the keys of a writer that knows it already has joined later.
     let mut deaf: Vec<&Peer> = listeners.iter().collect();
@@ -339,21 +359,72 @@ fn nodes_of_fast_dds_in_the_same_keystore_are_peers() {
     assert_eq!(in_clear.line_within(Duration::from_millis(100)), None);
     let _talkers = start("publish", "/talker");
     wait_until("they are heard", || listener.asked("matched") == (1 + PEERS).to_string());
-    listener.does("take32 any");
+    listener.does("take32 100..");
+}
+
+#[test]
+fn nodes_of_fast_dds_are_peers_by_every_kind_of_protection() {
+    if let Some(peer) = peer(FAST) {
+        are_peers_by_every_kind(&peer, 71);
+    }
+}
+
+#[test]
+fn nodes_of_cyclone_dds_are_peers_by_every_kind_of_protection() {
+    if let Some(peer) = peer(CYCLONE) {
+        are_peers_by_every_kind(&peer, 72);
+    }
+}
+
+fn are_peers_by_every_kind(peer: &OsString, domain: u32) {
+    for (kinds, shown) in KINDS {
+        let mut network = Network::new(domain);
+        let keystore = network.world.keystore("keys");
+        set_governance(&network.world, &keystore, kinds);
+        let enclave = |name: &str| Enclave::read(&keystore, name, now()).unwrap();
+        let mut talker = network.host(&keystore, "/talker");
+        let mut listener = network.host(&keystore, "/listener");
+        talker.does("publish32 chatter");
+        listener.does("subscribe32 chatter");
+        let deaf = network.foreign(peer, "subscribe", Some(&enclave("/listener")), "rt/chatter");
+        let _dumb = network.foreign(peer, "publish", Some(&enclave("/talker")), "rt/chatter");
+        wait_until("they are connected", || talker.asked("matched") == "2");
+        wait_until("it hears", || {
+            talker.does("send32 5");
+            deaf.line_within(Duration::from_millis(20)).is_some_and(|heard| heard == "5")
+        });
+
+        // From 100 on it is the foreign one.
+        listener.does("take32 100..");
+        let routes = talker.asked("protections");
+        assert!(routes.contains(&format!("cyclonedds:{shown}")), "{kinds:?}: {routes}");
+    }
 }
 
 #[test]
 fn a_node_of_fast_dds_that_is_revoked_is_heard_no_more() {
-    let Some(peer) = fast_dds() else { return };
-    let mut network = Network::new(65);
+    if let Some(peer) = peer(FAST) {
+        is_heard_no_more_once_revoked(&peer, 65);
+    }
+}
+
+#[test]
+fn a_node_of_cyclone_dds_that_is_revoked_is_heard_no_more() {
+    if let Some(peer) = peer(CYCLONE) {
+        is_heard_no_more_once_revoked(&peer, 70);
+    }
+}
+
+fn is_heard_no_more_once_revoked(peer: &OsString, domain: u32) {
+    let mut network = Network::new(domain);
     let keystore = network.world.keystore("keys");
     let maker = Maker::open(&keystore, now(), || {}).unwrap();
     let lifetime = Lifetime::days(now(), 10);
     let (_, stolen) = maker.add_enclave("/stolen", None, network.domain, lifetime, now()).unwrap();
     let mut listener = network.host(&keystore, "/listener");
     listener.does("subscribe32 chatter");
-    let _fast = network.fast(&peer, "publish", Some(&stolen), "rt/chatter");
-    listener.does("take32 any");
+    let _thief = network.foreign(peer, "publish", Some(&stolen), "rt/chatter");
+    listener.does("take32 100..");
     maker.revoke(&["/stolen".to_owned()], &[], lifetime, now()).unwrap();
     wait_until("it is let go", || listener.asked("matched") == "0");
     // Whoever is not in the list is met.

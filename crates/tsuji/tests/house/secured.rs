@@ -84,8 +84,12 @@ pub(crate) fn obey() {
             }
             "take32" => {
                 let subscription = subscription32.as_ref().unwrap();
-                let data: Option<u32> = name.parse().ok();
-                let is_it = |it: u32| data.is_none_or(|data| data == it);
+                // A number, or "100.." for that or more.
+                let (least, most) = match name.strip_suffix("..") {
+                    Some(least) => (least.parse().unwrap(), u32::MAX),
+                    None => (name.parse().unwrap(), name.parse().unwrap()),
+                };
+                let is_it = |it: u32| (least..=most).contains(&it);
                 take_until(&node, subscription, |it| is_it(it.message().data));
                 Ok(())
             }
