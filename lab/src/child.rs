@@ -19,7 +19,7 @@ use crate::pace::sleep_until;
 use crate::picture::HANDSHAKE;
 use crate::placement;
 use crate::probe::{self, Arrivals, BLOCK_MAX, Meter, Paced, Pacer};
-use crate::transport::{self, End, Flow, Role, Sender, Spec};
+use crate::transport::{self, End, Flow, Role, Sender, Spec, Transport};
 
 /// What a child process is told to be, in its second argument.
 pub(crate) trait ChildPart: Serialize + DeserializeOwned {
@@ -167,6 +167,7 @@ fn pause(spec: &Spec) -> Duration {
 /// What a process that sends keeps.
 struct Sending {
     sender: Box<dyn Sender>,
+    transport: Transport,
     flow: Flow,
     pause: Duration,
     period_ns: u64,
@@ -192,6 +193,7 @@ impl Sending {
         let (listener, pacer, next) = (None, None, 0);
         Self {
             sender,
+            transport: spec.transport,
             flow: spec.flow,
             pause: pause(spec),
             period_ns: spec.period_us * 1000,
@@ -210,7 +212,10 @@ impl Sending {
             Some(("block", count)) => self.block(count),
             Some(("stream", count)) => self.stream(count),
             None if line == "greet" => self.greet(),
-            None if line == "transport" => Ok(json!({ "of_tsuji": self.sender.transport() })),
+            None if line == "transport" => {
+                let carried = self.sender.transport();
+                Ok(json!({ "transport": carried.map(|it| format!("{}:{it}", self.transport)) }))
+            }
             _ => Err(format!("`{line}` is no command")),
         }
     }

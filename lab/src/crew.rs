@@ -409,7 +409,7 @@ impl Crew {
         crew.name_transport()?;
         if let (Route::By(via), true) = (spec.route, spec.transport.is_tsuji())
             && spec.flow == Flow::Paced
-            && crew.transport != format!("tsuji:{}", via.word())
+            && crew.transport != format!("{}:{}", spec.transport, via.word())
         {
             return Err(format!("it goes by {}", crew.transport).into());
         }
@@ -418,9 +418,7 @@ impl Crew {
 
     fn name_transport(&mut self) -> Result<(), Stop> {
         let answer = self.sender.ask("transport")?;
-        if let Some(name) = answer["of_tsuji"].as_str() {
-            self.transport = format!("tsuji:{name}");
-        } else if let Some(transport) = answer["transport"].as_str() {
+        if let Some(transport) = answer["transport"].as_str() {
             self.transport = transport.to_owned();
         }
         Ok(())

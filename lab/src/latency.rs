@@ -9,6 +9,7 @@ use crate::report::{Row, Series};
 use crate::ros1::Room;
 use crate::rounds::{self, InRounds, Round};
 use crate::route::{Route, TsujiTransport};
+use crate::secured;
 use crate::statistics::{Bar, Statistic, ratio};
 use crate::transport::{Role, Spec, Transport, absence};
 
@@ -34,6 +35,8 @@ const POINTER_BARS: &[(Statistic, f64)] = &[(Statistic::Median, 1.5), (Statistic
 const LOAN_BARS: &[(Statistic, f64)] = &[(Statistic::Median, 1.3), (Statistic::P99, 1.5)];
 /// Between processes, ordinary publish, against iceoryx2 and one copy.
 const PUBLISH_BARS: &[(Statistic, f64)] = &[(Statistic::Median, 1.3)];
+/// Between processes that are secured, by shared memory, against the same in clear.
+const CONFINED_BARS: &[(Statistic, f64)] = &[(Statistic::Median, 1.05)];
 /// Between processes by the transport of an engine, against the engine alone.
 const ENGINE_BARS: &[(Statistic, f64)] =
     &[(Statistic::Median, ENGINE_MEDIAN_MAX), (Statistic::P99, 1.5)];
@@ -42,6 +45,7 @@ fn cases(options: &Options) -> Vec<Case> {
     use Transport::*;
     const FAST: Route = Route::By(TsujiTransport::FastDds);
     const ZENOH: Route = Route::By(TsujiTransport::Zenoh);
+    const SHM: Route = Route::By(TsujiTransport::Shm);
     const PUBLISHED: &[Transport] = &[TsujiPublish, IceoryxMemcpy, UnixSocket, Rclcpp];
     let by_value: &[Transport] = &[TsujiPublish, CondvarClone, Roscpp, Rclcpp];
     let by_pointer: &[Transport] = &[TsujiPointer, Condvar, RoscppPointer, RclcppPointer];
@@ -60,7 +64,7 @@ fn cases(options: &Options) -> Vec<Case> {
     ];
     let in_process: &[Transport] = &[TsujiPointer, Condvar, RclcppPointer];
     let lent: &[Transport] = &[TsujiLoan, IceoryxLoan, RclcppLoan];
-    let sized: [(_, _, _, &[Transport], _); 7] = [
+    let sized: [(_, _, _, &[Transport], _); 9] = [
         ("pointer", Role::Both, Route::Alone, in_process, POINTER_BARS),
         ("loan", Role::Sender, Route::Alone, lent, LOAN_BARS),
         ("publish", Role::Sender, Route::Alone, PUBLISHED, PUBLISH_BARS),
@@ -74,6 +78,14 @@ fn cases(options: &Options) -> Vec<Case> {
         ),
         ("fastdds-publish", Role::Sender, FAST, &[TsujiPublish, FastCopy], ENGINE_BARS),
         ("zenoh-publish", Role::Sender, ZENOH, &[TsujiPublish, ZenohCopy], ENGINE_BARS),
+        ("secured-shm", Role::Sender, SHM, &[TsujiSecured, TsujiPublish], CONFINED_BARS),
+        (
+            "cyclonedds-secured",
+            Role::Sender,
+            Route::Rtps,
+            &[TsujiSecured, CycloneSecured],
+            ENGINE_BARS,
+        ),
     ];
     let mut cases: Vec<Case> = patterns
         .into_iter()
@@ -88,7 +100,7 @@ fn cases(options: &Options) -> Vec<Case> {
         })
         .collect();
     for (name, role, route, transports, bars) in sized {
-        let own = if route == Route::Alone { &SIZES[..] } else { &ENGINE_SIZES };
+        let own = if matches!(route, Route::Alone | SHM) { &SIZES[..] } else { &ENGINE_SIZES };
         let sizes = options.sizes_or(own);
         cases.extend(sizes.iter().map(|size| Case {
             name: format!("{name}-{size}"),
@@ -114,8 +126,11 @@ pub(crate) fn run(run: &mut Run<'_, '_>) -> Result<(), Stop> {
     let transports: Vec<_> = cases.iter().flat_map(|it| &it.transports).copied().collect();
     let peers = Peers::find(run, &transports)?;
     cases.retain(|case| {
-        let Route::By(via) = case.route else { return true };
-        let absence = absence(via);
+        let absence = match case.route {
+            Route::By(via) => absence(via),
+            _ if case.transports.contains(&Transport::CycloneSecured) => secured::absence(),
+            _ => None,
+        };
         absence.iter().for_each(|why| run.report.absent(run.screen, &case.name, why));
         absence.is_none()
     });

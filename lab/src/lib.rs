@@ -35,6 +35,7 @@ mod report;
 mod ros1;
 mod rounds;
 mod route;
+mod secured;
 mod statistics;
 mod transport;
 mod tune;

@@ -1,22 +1,27 @@
-//! ROS 1 and rclcpp, as far as they are here, and where their children are started.
+//! ROS 1 and rclcpp, as far as they are here, and what is secured: where their children are started.
 
 use crate::budgets::Run;
 use crate::crew::{Stage, Stop};
 use crate::rclcpp::{Middleware, Rclcpp};
 use crate::ros1::{Room, Ros1};
+use crate::secured::Secured;
 use crate::transport::{RCLCPP, Transport};
 
 /// Those that some transport is of.
 pub(crate) struct Peers {
     ros1: Option<Ros1>,
     rclcpp: Vec<Middleware>,
+    secured: Option<Secured>,
 }
 
 impl Peers {
     /// Looks for those that `transports` are of, and says once of each that is not here why.
     pub(crate) fn find(run: &mut Run<'_, '_>, transports: &[Transport]) -> Result<Self, Stop> {
         let has = |is_meant: fn(Transport) -> bool| transports.iter().any(|it| is_meant(*it));
-        let mut peers = Self { ros1: None, rclcpp: Vec::new() };
+        let mut peers = Self { ros1: None, rclcpp: Vec::new(), secured: None };
+        if has(Transport::is_secured) {
+            peers.secured = Some(Secured::set_up(run.stage)?);
+        }
         if has(Transport::is_ros1) {
             match Ros1::find(&run.stage.program) {
                 Ok(ros1) => peers.ros1 = Some(ros1),
@@ -47,7 +52,8 @@ impl Peers {
             let able = |it: &&Middleware| it.lends || transport != Transport::RclcppLoan;
             return self.rclcpp.iter().filter(able).map(Site::Rclcpp).collect();
         }
-        vec![Site::Own(stage)]
+        let secured = self.secured.as_ref().filter(|_| transport.is_secured());
+        vec![Site::Own(secured.map_or(stage, |it| it.stage(transport)))]
     }
 }
 

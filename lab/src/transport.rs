@@ -45,6 +45,8 @@ pub(crate) enum Transport {
     CycloneInPlace,
     /// Cyclone DDS, the finished sample copied when it is written.
     CycloneCopy,
+    /// Cyclone DDS, secured by an enclave, the finished sample copied when it is written.
+    CycloneSecured,
     /// Fast DDS from its plug-in, the finished sample copied when it is written.
     FastCopy,
     /// Zenoh from its plug-in, the finished sample copied when it is written.
@@ -69,6 +71,8 @@ pub(crate) enum Transport {
     TsujiPointer,
     /// tsuji, a reference published.
     TsujiPublish,
+    /// tsuji, a reference published, both processes secured by an enclave.
+    TsujiSecured,
     /// tsuji, the picture drawn in a loan and read as a view.
     TsujiLoan,
     /// tsuji, a message of a fixed size.
@@ -83,13 +87,14 @@ pub(crate) enum Transport {
 
 impl Transport {
     /// All of them, and their names between this program and its children.
-    const ALL: [(Self, &'static str); 23] = [
+    const ALL: [(Self, &'static str); 25] = [
         (Self::Condvar, "condvar"),
         (Self::CondvarClone, "condvar-clone"),
         (Self::IceoryxLoan, "iceoryx2-loan"),
         (Self::IceoryxMemcpy, "iceoryx2-memcpy"),
         (Self::CycloneInPlace, "cyclonedds-in-place"),
         (Self::CycloneCopy, "cyclonedds-copy"),
+        (Self::CycloneSecured, "cyclonedds-secured"),
         (Self::FastCopy, "fastdds-copy"),
         (Self::ZenohCopy, "zenoh-copy"),
         (Self::Roscpp, "roscpp"),
@@ -102,6 +107,7 @@ impl Transport {
         (Self::UnixSocket, "unix-socket"),
         (Self::TsujiPointer, "tsuji-pointer"),
         (Self::TsujiPublish, "tsuji-publish"),
+        (Self::TsujiSecured, "tsuji-secured"),
         (Self::TsujiLoan, "tsuji-loan"),
         (Self::TsujiTyped, "tsuji-typed"),
         (Self::TsujiBytes, "tsuji-bytes"),
@@ -122,6 +128,11 @@ impl Transport {
     /// Whether it is tsuji that carries.
     pub(crate) fn is_tsuji(self) -> bool {
         self.word().starts_with("tsuji")
+    }
+
+    /// Whether its children are secured by an enclave.
+    pub(crate) fn is_secured(self) -> bool {
+        matches!(self, Self::TsujiSecured | Self::CycloneSecured)
     }
 
     /// Whether it is ROS 1, whose ends are played by a program of its own.
@@ -154,6 +165,7 @@ impl Transport {
         match self {
             Self::IceoryxLoan | Self::IceoryxMemcpy => Some(Peer::Iceoryx2),
             Self::CycloneInPlace | Self::CycloneCopy => Some(Peer::CycloneDds),
+            Self::CycloneSecured => Some(Peer::CycloneSecured),
             Self::FastCopy => Some(Peer::FastDds),
             Self::ZenohCopy => Some(Peer::Zenoh),
             Self::UnixSocket => Some(Peer::UnixSocket),
@@ -168,6 +180,7 @@ impl fmt::Display for Transport {
     /// The name in a row. For tsuji, what carries is known once a route is there.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::TsujiSecured => f.pad(self.word()),
             it if it.is_tsuji() => f.pad("tsuji"),
             it if it.is_ros1() => f.pad(&format!("ros1:{}", it.word())),
             it if it.is_rclcpp() => f.pad(it.word()),

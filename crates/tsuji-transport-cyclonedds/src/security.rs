@@ -29,6 +29,24 @@ pub struct DdsSecurity {
 }
 
 impl DdsSecurity {
+    /// By the files of an enclave: certificate, key, who vouches for identities and for permissions, governance, permissions, and the
+    /// enclave's list of revoked certificates and that of the keystore, of which the first that is there counts.
+    pub fn of(library: PathBuf, files: [PathBuf; 8]) -> Self {
+        let [certificate, key, identity_ca, permissions_ca, governance, permissions, own, public] =
+            files;
+        let revocations = if own.exists() { own } else { public };
+        Self {
+            library,
+            identity_ca,
+            certificate,
+            key,
+            permissions_ca,
+            governance,
+            permissions,
+            revocations,
+        }
+    }
+
     fn files(&self) -> [&Path; 7] {
         let Self { identity_ca, certificate, key, permissions_ca, governance, permissions, .. } =
             self;

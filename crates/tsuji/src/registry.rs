@@ -145,7 +145,7 @@ pub(crate) fn open(
             kept.push(CYCLONE);
             let interfaces = &interfaces::interfaces().unwrap_or_default();
             let config = cyclone_config(id, place(folder).ok(), asked, policy, interfaces)?;
-            let security = Some(dds_security(library, security.files()));
+            let security = Some(DdsSecurity::of(library.to_owned(), security.files()));
             match cyclone(id, &CycloneConfig { security, ..config }, policy)? {
                 Ok(it) => transports.push(Arc::new(it)),
                 Err(it) => failed.push(it),
@@ -549,23 +549,6 @@ fn cyclone_config(
     config.extra = network.cyclonedds_uri().map(str::to_owned);
     warn_if_alone(&config, interfaces);
     Ok(config)
-}
-
-/// What secures RTPS, by the files of an enclave. What the keystore has of revoked certificates for all counts where the enclave
-/// has no list of its own.
-fn dds_security(library: &Path, files: [PathBuf; 8]) -> DdsSecurity {
-    let [certificate, key, identity_ca, permissions_ca, governance, permissions, own, public] =
-        files;
-    DdsSecurity {
-        library: library.to_owned(),
-        identity_ca,
-        certificate,
-        key,
-        permissions_ca,
-        governance,
-        permissions,
-        revocations: if own.exists() { own } else { public },
-    }
 }
 
 /// Whether the settings are such that the transports of this build could be opened with them.

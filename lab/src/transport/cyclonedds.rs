@@ -23,15 +23,15 @@ use crate::transport::{End, Flow, LOOK_AGAIN, Sender, Spec, tsuji as ours};
 /// What DDS calls the type of a picture.
 pub(crate) const TYPE_NAME: &str = "sensor_msgs::msg::dds_::Image_";
 
-fn join(line: &Line, domain: u32) -> Result<Participant, String> {
+fn join(line: &Line, config: &CycloneConfig) -> Result<Participant, String> {
     if line.flow == Flow::Stream {
         return Err("Cyclone DDS is measured one sample at a time".to_owned());
     }
-    Participant::join(&CycloneConfig::on_loopback(domain)).map_err(said)
+    Participant::join(config).map_err(said)
 }
 
-pub(super) fn talker(line: &Line, domain: u32) -> Result<Talking, String> {
-    let participant = join(line, domain)?;
+pub(super) fn talker(line: &Line, config: &CycloneConfig) -> Result<Talking, String> {
+    let participant = join(line, config)?;
     let writer = participant.writer(&line.topic(), line.type_name, &line.qos).map_err(said)?;
     Ok(Talking { writer, _participant: participant })
 }
@@ -51,8 +51,8 @@ impl Talker for Talking {
     }
 }
 
-pub(super) fn listener(line: &Line, domain: u32) -> Result<Listening, String> {
-    let participant = join(line, domain)?;
+pub(super) fn listener(line: &Line, config: &CycloneConfig) -> Result<Listening, String> {
+    let participant = join(line, config)?;
     let reader = participant.reader(&line.topic(), line.type_name, &line.qos).map_err(said)?;
     Ok(Listening { reader, _participant: participant })
 }
@@ -76,7 +76,8 @@ impl Listener for Listening {
 
 /// Sends pictures from the buffers that they are drawn in.
 pub(super) fn in_place(spec: &Spec) -> Result<Box<dyn Sender>, String> {
-    let talking = talker(&Line::of(spec), route::raw_domain(&spec.folder))?;
+    let talking =
+        talker(&Line::of(spec), &CycloneConfig::on_loopback(route::raw_domain(&spec.folder)))?;
     let pictures = Pictures::new(spec.size);
     let blank = ours::image(pictures.size()).to_vec().map_err(|error| error.to_string())?;
     let frames = (0..FRAMES).map(|_| Arc::new(blank.clone())).collect();

@@ -1,12 +1,13 @@
 //! What carries bytes without tsuji: an engine alone, iceoryx2, a Unix socket. Each is driven as a user of it would, behind
 //! two small traits, so that every experiment has the same peers.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, mpsc};
 use std::thread;
 use std::time::Duration;
 
 use tsuji::{Message, Qos};
+use tsuji_transport_cyclonedds::CycloneConfig;
 
 use super::{
     End, Flow, PICTURE_TYPE, Receiver, Sender, Spec, absence, cyclonedds, iceoryx, plugin, socket,
@@ -16,12 +17,15 @@ use crate::child::told_by_word;
 use crate::picture::Pictures;
 use crate::probe::Arrivals;
 use crate::route::{self, Route, TsujiTransport};
+use crate::secured;
 
 /// One that carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Peer {
     /// Cyclone DDS, where tsuji's discovery is not heard.
     CycloneDds,
+    /// The same, secured by an enclave.
+    CycloneSecured,
     /// Fast DDS from its plug-in.
     FastDds,
     /// Zenoh from its plug-in.
@@ -43,6 +47,7 @@ impl Peer {
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::CycloneDds => "raw:cyclonedds",
+            Self::CycloneSecured => "raw:cyclonedds-secured",
             Self::FastDds => "raw:fastdds",
             Self::Zenoh => "raw:zenoh",
             Self::Iceoryx2 => "raw:iceoryx2",
@@ -56,6 +61,7 @@ impl Peer {
         match self {
             Self::FastDds => absence(TsujiTransport::FastDds),
             Self::Zenoh => absence(TsujiTransport::Zenoh),
+            Self::CycloneSecured => secured::absence(),
             Self::CycloneDds | Self::Iceoryx2 | Self::UnixSocket | Self::Foreign => None,
         }
     }
@@ -65,13 +71,25 @@ impl Peer {
         !matches!(self, Self::Iceoryx2 | Self::UnixSocket)
     }
 
+    /// How Cyclone DDS is configured for it.
+    fn config(self, folder: &Path) -> Result<CycloneConfig, String> {
+        let domain = match self {
+            Self::Foreign => route::domain(folder),
+            _ => route::raw_domain(folder),
+        };
+        let security = match self {
+            Self::CycloneSecured => Some(secured::of_this_process()?),
+            _ => None,
+        };
+        Ok(CycloneConfig { security, ..CycloneConfig::on_loopback(domain) })
+    }
+
     /// The end of `line` that sends, which is opened first.
     pub(crate) fn talker(self, line: &Line) -> Result<Box<dyn Talker>, String> {
         Ok(match self {
-            Self::CycloneDds => {
-                Box::new(cyclonedds::talker(line, route::raw_domain(&line.folder))?)
+            Self::CycloneDds | Self::CycloneSecured | Self::Foreign => {
+                Box::new(cyclonedds::talker(line, &self.config(&line.folder)?)?)
             }
-            Self::Foreign => Box::new(cyclonedds::talker(line, route::domain(&line.folder))?),
             Self::FastDds => Box::new(plugin::talker(line, TsujiTransport::FastDds)?),
             Self::Zenoh => Box::new(plugin::talker(line, TsujiTransport::Zenoh)?),
             Self::Iceoryx2 => Box::new(iceoryx::talker(line)?),
@@ -82,10 +100,9 @@ impl Peer {
     /// The end of `line` that listens, for the thread that opens it.
     pub(crate) fn listener(self, line: &Line) -> Result<Box<dyn Listener>, String> {
         Ok(match self {
-            Self::CycloneDds => {
-                Box::new(cyclonedds::listener(line, route::raw_domain(&line.folder))?)
+            Self::CycloneDds | Self::CycloneSecured | Self::Foreign => {
+                Box::new(cyclonedds::listener(line, &self.config(&line.folder)?)?)
             }
-            Self::Foreign => Box::new(cyclonedds::listener(line, route::domain(&line.folder))?),
             Self::FastDds => Box::new(plugin::listener(line, TsujiTransport::FastDds)?),
             Self::Zenoh => Box::new(plugin::listener(line, TsujiTransport::Zenoh)?),
             Self::Iceoryx2 => Box::new(iceoryx::listener(line)?),
