@@ -27,13 +27,14 @@ mod watch;
 use peer_processes::PeerProcesses;
 use watch::Watch;
 
-/// Has the system's allocator keep up to 2 MiB of what is free at the end of the heap, in place of 128 KiB. Each message that is
-/// encrypted or decrypted takes some buffers of 64 KiB and gives them back: they would be unmapped and mapped anew for every one.
+/// Has the system's allocator keep up to 8 MiB of what is free at the end of the heap, in place of 128 KiB. Each message that is
+/// encrypted or decrypted takes some buffers of 64 KiB and gives them back, and a picture many: they would be unmapped and mapped
+/// anew for every one.
 ///
 /// glibc raises both thresholds when a buffer is given back that was mapped by itself (`M_MMAP_THRESHOLD` in mallopt(3)), unless the
 /// user has set one of them.
 fn keep_buffers_mapped() {
-    drop(std::hint::black_box(Vec::<u8>::with_capacity(1 << 20)));
+    drop(std::hint::black_box(Vec::<u8>::with_capacity(4 << 20)));
 }
 
 /// A participant in a domain of its own. It sees other participants of this process as those of
