@@ -34,7 +34,8 @@ pub(crate) enum Asked {
     /// How long a picture takes from publish() to a sleeping subscriber
     ///
     /// Six patterns, and sizes from 64 B to 8 MB by pointer, by loan and by ordinary publish; the last two also by
-    /// Cyclone DDS, beside Cyclone DDS alone, the last one by Fast DDS and Zenoh too. The patterns also by ROS 1, and
+    /// Cyclone DDS, beside Cyclone DDS alone, the last one by Fast DDS and Zenoh too, and between processes that a
+    /// keystore secures, by memory beside the same in clear, and over RTPS beside Cyclone DDS secured alike. The patterns also by ROS 1, and
     /// these and the sizes by rclcpp on each middleware of the ROS 2 that is sourced, where scripts/ros1 and
     /// scripts/rclcpp have built their nodes (TSUJI_LAB_PEERS).
     #[command(after_help = LATENCY)]

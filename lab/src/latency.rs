@@ -9,9 +9,8 @@ use crate::report::{Row, Series};
 use crate::ros1::Room;
 use crate::rounds::{self, InRounds, Round};
 use crate::route::{Route, TsujiTransport};
-use crate::secured;
 use crate::statistics::{Bar, Statistic, ratio};
-use crate::transport::{Role, Spec, Transport, absence};
+use crate::transport::{Role, Spec, Transport, absence, absence_of_security};
 
 mod article;
 
@@ -128,7 +127,7 @@ pub(crate) fn run(run: &mut Run<'_, '_>) -> Result<(), Stop> {
     cases.retain(|case| {
         let absence = match case.route {
             Route::By(via) => absence(via),
-            _ if case.transports.contains(&Transport::CycloneSecured) => secured::absence(),
+            _ if case.transports.contains(&Transport::CycloneSecured) => absence_of_security(),
             _ => None,
         };
         absence.iter().for_each(|why| run.report.absent(run.screen, &case.name, why));

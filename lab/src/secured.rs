@@ -1,15 +1,13 @@
 //! Children that are secured: a keystore of SROS2 for each of the two domains of a run, made in its folder.
 
-use std::env;
 use std::path::Path;
 use std::time::SystemTime;
 
-use tsuji_security::{Enclave, Lifetime, Maker};
-use tsuji_transport_cyclonedds::DdsSecurity;
+use tsuji_security::{Lifetime, Maker};
 
 use crate::crew::Stage;
 use crate::route;
-use crate::transport::Transport;
+use crate::transport::{ENCLAVE, KEYSTORE, Transport};
 
 /// Where secured children are started.
 pub(crate) struct Secured {
@@ -52,23 +50,7 @@ fn make(keystore: &Path, domain: u32) -> Result<(), tsuji_security::Refused> {
     maker.add_enclave(ENCLAVE, None, domain, Lifetime::days(now, 10), now).map(drop)
 }
 
-/// The enclave of all children.
-const ENCLAVE: &str = "/laboratory";
-
-/// What secures a process of ROS 2.
+/// What secures a process of ROS 2, beside its keystore.
 const ENABLE: &str = "ROS_SECURITY_ENABLE";
 const STRATEGY: &str = "ROS_SECURITY_STRATEGY";
-const KEYSTORE: &str = "ROS_SECURITY_KEYSTORE";
 const OVERRIDE: &str = "ROS_SECURITY_ENCLAVE_OVERRIDE";
-
-/// Why RTPS cannot be secured here; nothing where it can.
-pub(crate) fn absence() -> Option<String> {
-    tsuji::dds_security_library().err()
-}
-
-/// What secures Cyclone DDS in this process, a child that was started on such a stage.
-pub(crate) fn of_this_process() -> Result<DdsSecurity, String> {
-    let keystore = env::var_os(KEYSTORE).ok_or_else(|| format!("{KEYSTORE} is not set"))?;
-    let files = Enclave::files(Path::new(&keystore), ENCLAVE);
-    Ok(DdsSecurity::of(tsuji::dds_security_library()?, files))
-}

@@ -25,7 +25,9 @@ mod plugin;
 mod socket;
 mod tsuji;
 
-pub(crate) use cyclonedds::{Foreign, Heard, TYPE_NAME as PICTURE_TYPE};
+pub(crate) use cyclonedds::{
+    ENCLAVE, Foreign, Heard, KEYSTORE, TYPE_NAME as PICTURE_TYPE, absence_of_security,
+};
 pub(crate) use ends::{Came, Hears, PATIENCE, Sends};
 pub(crate) use peer::{Line, Peer, Talker, Way};
 pub(crate) use plugin::absence;

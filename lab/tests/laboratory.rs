@@ -40,6 +40,7 @@ fn absent(value: &Value) -> Vec<&'static str> {
         let missing = match it["what"].as_str() {
             Some("ros1") => "scripts/ros1 builds it",
             Some("rclcpp") => "scripts/rclcpp builds it",
+            Some(what) if what.starts_with("cyclonedds-secured") => "libtsuji_dds_security",
             _ => "libtsuji_transport_",
         };
         assert!(it["why"].as_str().unwrap().contains(missing), "{it}");
@@ -106,9 +107,11 @@ fn every_pattern_and_every_way_brings_rows_and_loses_nothing() {
     let Some((value, text)) = check(words) else { return };
     let rows = value["rows"].as_array().unwrap();
     let absent = absent(&value);
-    // Six patterns, and five ways and those by plug-ins in two sizes; each by two transports. What is published between two
+    let is_missing = |it: &Value| it["what"].as_str().unwrap().starts_with("cyclonedds-secured");
+    let is_secured = !value["absent"].as_array().unwrap().iter().any(is_missing);
+    // Six patterns, and six ways and those by plug-ins in two sizes; each by two transports. What is published between two
     // processes by shared memory goes by a socket too.
-    let ways = 5 + PLUGINS.len() - absent.len();
+    let ways = 6 + usize::from(is_secured) + PLUGINS.len() - absent.len();
     assert_eq!(rows.len(), (6 + ways * 2) * 2 + 3, "{text}");
     for row in rows {
         assert_eq!(row["lost"], 0, "{row}");
@@ -128,6 +131,11 @@ fn every_pattern_and_every_way_brings_rows_and_loses_nothing() {
     assert!(carried("loan-70000", "raw:iceoryx2-loan"), "{text}");
     for case in ["two_nodes", "publish-64", "publish-70000"] {
         assert!(carried(case, "raw:unix-socket"), "{case}: {text}");
+    }
+    assert!(carried("secured-shm-64", "tsuji-secured:shm"), "{text}");
+    if is_secured {
+        assert!(carried("cyclonedds-secured-70000", "tsuji-secured:cyclonedds"), "{text}");
+        assert!(carried("cyclonedds-secured-70000", "raw:cyclonedds-secured"), "{text}");
     }
     for way in ["loan", "publish"] {
         assert!(carried(&format!("cyclonedds-{way}-70000"), "tsuji:cyclonedds"), "{text}");

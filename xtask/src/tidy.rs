@@ -115,6 +115,7 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
             "tsuji-platform",
             "tsuji-policy",
             "tsuji-record",
+            "tsuji-security",
             "tsuji-transport-cyclonedds",
             "tsuji-transport-plugin",
         ],

@@ -2,15 +2,17 @@
 //! in a wait set with a read condition, as its own examples do it. And a foreign node for tsuji to meet.
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::env;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use serde::{Deserialize, Serialize};
 use tsuji::{History, Message, Qos};
-use tsuji_transport_cyclonedds::CycloneConfig;
+use tsuji_security::Enclave;
 use tsuji_transport_cyclonedds::raw::{Participant, Reader, Writer};
+use tsuji_transport_cyclonedds::{CycloneConfig, DdsSecurity};
 
 use crate::Allocations;
 use crate::account::{Account, Wrong};
@@ -22,6 +24,35 @@ use crate::transport::{End, Flow, LOOK_AGAIN, Sender, Spec, tsuji as ours};
 
 /// What DDS calls the type of a picture.
 pub(crate) const TYPE_NAME: &str = "sensor_msgs::msg::dds_::Image_";
+
+/// Cyclone DDS alone, where tsuji's discovery is not heard.
+pub(super) fn alone(folder: &Path) -> CycloneConfig {
+    CycloneConfig::on_loopback(route::raw_domain(folder))
+}
+
+/// The same, secured as this process was started.
+pub(super) fn secured(folder: &Path) -> Result<CycloneConfig, String> {
+    let keystore = env::var_os(KEYSTORE).ok_or_else(|| format!("{KEYSTORE} is not set"))?;
+    let files = Enclave::files(Path::new(&keystore), ENCLAVE);
+    let security = Some(DdsSecurity::of(tsuji::dds_security_library()?, files));
+    Ok(CycloneConfig { security, ..alone(folder) })
+}
+
+/// Cyclone DDS as a foreign node that tsuji meets.
+pub(super) fn foreign(folder: &Path) -> CycloneConfig {
+    CycloneConfig::on_loopback(route::domain(folder))
+}
+
+/// The variable with the keystore of a secured process, as SROS2 has it.
+pub(crate) const KEYSTORE: &str = "ROS_SECURITY_KEYSTORE";
+
+/// The enclave of all that are secured.
+pub(crate) const ENCLAVE: &str = "/laboratory";
+
+/// Why RTPS cannot be secured here; nothing where it can.
+pub(crate) fn absence_of_security() -> Option<String> {
+    tsuji::dds_security_library().err()
+}
 
 fn join(line: &Line, config: &CycloneConfig) -> Result<Participant, String> {
     if line.flow == Flow::Stream {
@@ -156,8 +187,7 @@ impl ChildPart for Foreign {
 }
 
 fn run_plain(plain: Foreign) -> Result<(), String> {
-    let domain = route::domain(&plain.folder);
-    let participant = Participant::join(&CycloneConfig::on_loopback(domain)).map_err(said)?;
+    let participant = Participant::join(&foreign(&plain.folder)).map_err(said)?;
     let (topic, ty) = (format!("rt/{}", plain.reads), &*plain.type_name);
     let qos = Qos { history: History::KeepLast(plain.depth), ..Qos::DEFAULT };
     let reader = participant.reader(&topic, ty, &qos).map_err(said)?;

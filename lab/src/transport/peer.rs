@@ -1,14 +1,14 @@
 //! What carries bytes without tsuji: an engine alone, iceoryx2, a Unix socket. Each is driven as a user of it would, behind
 //! two small traits, so that every experiment has the same peers.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, mpsc};
 use std::thread;
 use std::time::Duration;
 
 use tsuji::{Message, Qos};
-use tsuji_transport_cyclonedds::CycloneConfig;
 
+use super::cyclonedds::{alone, foreign, secured};
 use super::{
     End, Flow, PICTURE_TYPE, Receiver, Sender, Spec, absence, cyclonedds, iceoryx, plugin, socket,
     tsuji as ours,
@@ -16,8 +16,7 @@ use super::{
 use crate::child::told_by_word;
 use crate::picture::Pictures;
 use crate::probe::Arrivals;
-use crate::route::{self, Route, TsujiTransport};
-use crate::secured;
+use crate::route::{Route, TsujiTransport};
 
 /// One that carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +60,7 @@ impl Peer {
         match self {
             Self::FastDds => absence(TsujiTransport::FastDds),
             Self::Zenoh => absence(TsujiTransport::Zenoh),
-            Self::CycloneSecured => secured::absence(),
+            Self::CycloneSecured => cyclonedds::absence_of_security(),
             Self::CycloneDds | Self::Iceoryx2 | Self::UnixSocket | Self::Foreign => None,
         }
     }
@@ -71,25 +70,12 @@ impl Peer {
         !matches!(self, Self::Iceoryx2 | Self::UnixSocket)
     }
 
-    /// How Cyclone DDS is configured for it.
-    fn config(self, folder: &Path) -> Result<CycloneConfig, String> {
-        let domain = match self {
-            Self::Foreign => route::domain(folder),
-            _ => route::raw_domain(folder),
-        };
-        let security = match self {
-            Self::CycloneSecured => Some(secured::of_this_process()?),
-            _ => None,
-        };
-        Ok(CycloneConfig { security, ..CycloneConfig::on_loopback(domain) })
-    }
-
     /// The end of `line` that sends, which is opened first.
     pub(crate) fn talker(self, line: &Line) -> Result<Box<dyn Talker>, String> {
         Ok(match self {
-            Self::CycloneDds | Self::CycloneSecured | Self::Foreign => {
-                Box::new(cyclonedds::talker(line, &self.config(&line.folder)?)?)
-            }
+            Self::CycloneDds => Box::new(cyclonedds::talker(line, &alone(&line.folder))?),
+            Self::CycloneSecured => Box::new(cyclonedds::talker(line, &secured(&line.folder)?)?),
+            Self::Foreign => Box::new(cyclonedds::talker(line, &foreign(&line.folder))?),
             Self::FastDds => Box::new(plugin::talker(line, TsujiTransport::FastDds)?),
             Self::Zenoh => Box::new(plugin::talker(line, TsujiTransport::Zenoh)?),
             Self::Iceoryx2 => Box::new(iceoryx::talker(line)?),
@@ -100,9 +86,9 @@ impl Peer {
     /// The end of `line` that listens, for the thread that opens it.
     pub(crate) fn listener(self, line: &Line) -> Result<Box<dyn Listener>, String> {
         Ok(match self {
-            Self::CycloneDds | Self::CycloneSecured | Self::Foreign => {
-                Box::new(cyclonedds::listener(line, &self.config(&line.folder)?)?)
-            }
+            Self::CycloneDds => Box::new(cyclonedds::listener(line, &alone(&line.folder))?),
+            Self::CycloneSecured => Box::new(cyclonedds::listener(line, &secured(&line.folder)?)?),
+            Self::Foreign => Box::new(cyclonedds::listener(line, &foreign(&line.folder))?),
             Self::FastDds => Box::new(plugin::listener(line, TsujiTransport::FastDds)?),
             Self::Zenoh => Box::new(plugin::listener(line, TsujiTransport::Zenoh)?),
             Self::Iceoryx2 => Box::new(iceoryx::listener(line)?),
