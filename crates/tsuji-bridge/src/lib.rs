@@ -22,6 +22,7 @@ mod clients;
 mod connected_client;
 mod deflate;
 mod desk;
+mod enclaves;
 mod error;
 mod foxglove;
 mod frame;
@@ -86,7 +87,8 @@ impl Bridge {
     /// # Errors
     ///
     /// - [`ErrorKind::Invalid`] if the certificate or the key of [`Settings::tls`] cannot be read, is not in PEM,
-    ///   does not fit the other, or is not valid now.
+    ///   does not fit the other, or is not valid now. Or if a user has an enclave, and nothing is secured, or the
+    ///   keystore does not have it whole.
     /// - [`ErrorKind::Address`] if an address cannot be listened at: its port is taken or may not be used, or no
     ///   interface of this machine has it.
     /// - [`ErrorKind::Unexpected`] if the system refuses a socket or a thread, or tsuji the means to wait.
@@ -95,6 +97,8 @@ impl Bridge {
         settings: Settings,
         definitions: Box<dyn Resolver + Send + Sync>,
     ) -> Result<Self> {
+        let mut settings = settings;
+        enclaves::bind(&mut settings.access, node.context())?;
         let settings = Arc::new(settings);
         let counters = Arc::<Counters>::default();
         let types = Arc::new(Types::new(definitions));

@@ -128,13 +128,13 @@ fn read_secret(path: &Path) -> Result<String> {
 
 fn read_user(name: &str, node: &Node, may_have_token: bool) -> result::Result<User, String> {
     let allowed = if may_have_token { USER_WORDS } else { ANONYMOUS_WORDS };
-    let mut user = User {
-        name: name.to_owned(),
-        token: None,
-        may: Permissions::NONE,
-        limits: UserLimits::default(),
-    };
-    for (key, node) in members(node, name)? {
+    let mut user = User { may: Permissions::NONE, ..User::unrestricted(name, None) };
+    let entries = members(node, name)?;
+    if entries.iter().any(|(key, _)| key == "enclave") {
+        // Its permissions say the rest. Routes are not in them.
+        user.may = Permissions { set_route: Globs::NONE, ..Permissions::ALL };
+    }
+    for (key, node) in entries {
         let path = format!("{name}.{key}");
         let may = &mut user.may;
         let globs = match key.as_str() {
@@ -147,6 +147,10 @@ fn read_user(name: &str, node: &Node, may_have_token: bool) -> result::Result<Us
             "get_param" => &mut may.get_param,
             "set_param" => &mut may.set_param,
             "set_route" => &mut may.set_route,
+            "enclave" => {
+                user.enclave = Some(read_enclave(node, &path)?);
+                continue;
+            }
             "limits" => {
                 user.limits = read_limits(node, &path)?;
                 continue;
@@ -175,6 +179,15 @@ fn read_token(is_plain: bool, node: &Node, path: &str) -> result::Result<Token, 
         false => Token::from_sha256(text).ok_or_else(|| {
             refused(node, path, "something else", "a SHA-256, 64 digits of hexadecimal")
         }),
+    }
+}
+
+fn read_enclave(node: &Node, path: &str) -> result::Result<String, String> {
+    match &node.kind {
+        NodeKind::Scalar { text, .. } if text.starts_with('/') => Ok(text.clone()),
+        _ => {
+            Err(refused(node, path, &node.describe(), "the name of an enclave, such as /operator"))
+        }
     }
 }
 
@@ -253,9 +266,9 @@ const MEMORY_BYTES_MIN: f64 = 1_000_000.0;
 /// As many as fit a float whole.
 const NUMBER_MAX: f64 = (1_u64 << 53) as f64;
 
-const USER_WORDS: &str = "token or token_sha256, publish, subscribe, call_service, advertise_service, \
+const USER_WORDS: &str = "token or token_sha256, enclave, publish, subscribe, call_service, advertise_service, \
     send_action_goal, advertise_action, get_param, set_param, set_route, limits";
-const ANONYMOUS_WORDS: &str = "publish, subscribe, call_service, advertise_service, \
+const ANONYMOUS_WORDS: &str = "enclave, publish, subscribe, call_service, advertise_service, \
     send_action_goal, advertise_action, get_param, set_param, set_route, limits; a token is of users";
 const LIMITS_WORDS: &str = "messages_per_second, bytes_per_second, memory_bytes";
 const GLOBS: &str = "a list like [/a, '/b/*'], all or none";
@@ -294,7 +307,18 @@ anonymous: {subscribe: [/map]}
     }
 
     #[test]
-    fn the_example_of_the_guide_is_one() {
+    fn what_an_enclave_allows_is_narrowed_by_what_is_named() {
+        let text = "users: {a: {token: x, enclave: /arm, publish: [/cmd_vel]}, b: {enclave: /}}";
+        let users = Users::parse(text).unwrap();
+        let [a, b] = users.named.as_slice() else { panic!("{users:?}") };
+        assert_eq!([a.enclave.as_deref(), b.enclave.as_deref()], [Some("/arm"), Some("/")]);
+        let all = Permissions { set_route: Globs::NONE, ..Permissions::ALL };
+        assert_eq!(a.may, Permissions { publish: Globs::new(["/cmd_vel"]), ..all.clone() });
+        assert_eq!(b.may, all);
+    }
+
+    #[test]
+    fn the_examples_of_the_guides_are_some() {
         let guide = include_str!("../../../docs/bridge.md");
         let (_, users) = guide.split_once("\n## Users\n").unwrap();
         let example = users.split("```yaml\n").nth(1).and_then(|it| it.split("```").next());
@@ -304,6 +328,11 @@ anonymous: {subscribe: [/map]}
         assert_eq!(viewer.token, Token::new("sesame"));
         assert_eq!(viewer.limits.memory_bytes_max, Some(4_000_000));
         assert!(users.anonymous.is_some());
+        let guide = include_str!("../../../docs/how-to/keystores.md");
+        let example = guide.split("```yaml\n").nth(1).and_then(|it| it.split("```").next());
+        let users = Users::parse(example.unwrap()).unwrap();
+        assert_eq!(users.named[0].token, Token::new("sesame"));
+        assert_eq!(users.named[0].enclave.as_deref(), Some("/operator"));
     }
 
     #[test]
@@ -323,9 +352,11 @@ anonymous: {subscribe: [/map]}
             ("[a]", "1:1: found a sequence; allowed: a mapping"),
             ("user: {}", "1:7: found `user`; allowed: users and anonymous"),
             ("users:\n  a: {publisher: all}", "2:18: a: found `publisher`; allowed: token or"),
-            ("anonymous: {token: x}", "1:20: anonymous: found `token`; allowed: publish"),
+            ("anonymous: {token: x}", "1:20: anonymous: found `token`; allowed: enclave, publish"),
             ("users: {a: {publish: /x}}", "1:22: a.publish: found `/x`; allowed: a list like"),
             ("users: {a: {publish: [[]]}}", "1:23: a.publish: found a sequence; allowed"),
+            ("users: {a: {enclave: a}}", "1:22: a.enclave: found `a`; allowed: the name of an"),
+            ("users: {a: {enclave: [/a]}}", "1:22: a.enclave: found a sequence; allowed"),
             ("users: {a: {publish: [*]}}", "; allowed: "),
             ("users: {a: {token: ''}}", "1:20: a.token: found nothing; allowed: a text"),
             ("users: {a: {token_sha256: 12}}", "a.token_sha256: found something else; allowed: a"),

@@ -1,6 +1,7 @@
 //! Who may do what.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::limits::Rate;
 
@@ -197,13 +198,15 @@ pub struct User {
     pub may: Permissions,
     /// How much.
     pub limits: UserLimits,
+    /// The enclave whose permissions hold for it as well.
+    pub enclave: Option<String>,
 }
 
 impl User {
     /// One that may do what the server's own globs and limits allow.
     pub fn unrestricted(name: impl Into<String>, token: Option<Token>) -> Self {
         let (may, limits) = (Permissions::ALL, UserLimits::default());
-        Self { name: name.into(), token, may, limits }
+        Self { name: name.into(), token, may, limits, enclave: None }
     }
 }
 
@@ -284,6 +287,12 @@ pub struct UserLimits {
     pub memory_bytes_max: Option<usize>,
 }
 
+/// Who knows what enclaves may do.
+pub trait Enclaves: fmt::Debug + Send + Sync {
+    /// Why whoever is of that enclave may not do so with that name. `None` if it may, and where permissions have nothing to say of it.
+    fn denial(&self, enclave: &str, act: Act, name: &str) -> Option<String>;
+}
+
 /// Names a user among those of [`Access`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct UserKey(usize);
@@ -301,6 +310,7 @@ pub struct Access {
     rosauth: Option<Rosauth>,
     /// Who it is by rosauth, where its level names no user.
     stranger: Option<UserKey>,
+    enclaves: Option<Arc<dyn Enclaves>>,
 }
 
 /// The globs of a server, as its parameters of these names have them.
@@ -346,6 +356,11 @@ pub enum Because {
         /// The names.
         allowed: String,
     },
+    /// The permissions of the user's enclave do not allow it.
+    Enclave {
+        /// The rule.
+        why: String,
+    },
 }
 
 impl fmt::Display for Denial {
@@ -361,6 +376,7 @@ impl fmt::Display for Denial {
                 write!(f, "{parameter} allows {allowed}")
             }
             Because::UserGlob { allowed } => write!(f, "this user is allowed {allowed}"),
+            Because::Enclave { why } => f.write_str(why),
         }
     }
 }
@@ -369,9 +385,9 @@ impl Access {
     /// With these globs for everybody, and where there are users, for those alone.
     pub fn new(globs: ServerGlobs, users: Vec<User>) -> Self {
         let ServerGlobs { topics, services, actions, params } = globs;
-        let (anonymous, rosauth, stranger) = (None, None, None);
+        let (anonymous, rosauth, stranger, enclaves) = (None, None, None, None);
         let services = services.and("/rosapi/*");
-        Self { topics, services, actions, params, users, anonymous, rosauth, stranger }
+        Self { topics, services, actions, params, users, anonymous, rosauth, stranger, enclaves }
     }
 
     /// Lets who has not said who it is be this user. Its token is nobody's.
@@ -379,6 +395,18 @@ impl Access {
     pub fn with_anonymous(mut self, user: User) -> Self {
         self.anonymous = Some(user);
         self
+    }
+
+    /// Has these say what the enclaves of users may do. Without, whoever has one may do nothing.
+    #[must_use]
+    pub fn with_enclaves(mut self, enclaves: Arc<dyn Enclaves>) -> Self {
+        self.enclaves = Some(enclaves);
+        self
+    }
+
+    /// The enclaves of users.
+    pub fn enclaves(&self) -> impl Iterator<Item = &str> {
+        self.users.iter().chain(&self.anonymous).filter_map(|it| it.enclave.as_deref())
     }
 
     /// Whether a client may do nothing before it has said who it is.
@@ -444,6 +472,13 @@ impl Access {
         if !allows(globs) {
             return deny(Because::UserGlob { allowed: globs.to_string() });
         }
-        Ok(())
+        let denial = |enclave: &str| match &self.enclaves {
+            Some(enclaves) => enclaves.denial(enclave, act, name),
+            None => Some(format!("nobody says what the enclave {enclave:?} may do")),
+        };
+        match who.enclave.as_deref().and_then(denial) {
+            Some(why) => deny(Because::Enclave { why }),
+            None => Ok(()),
+        }
     }
 }

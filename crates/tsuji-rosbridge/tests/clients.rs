@@ -1,10 +1,12 @@
 //! What is remembered of a client.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tsuji_rosbridge::access::{
-    Access, Act, Globs, Permissions, Rejected, Rosauth, ServerGlobs, Token, User, UserLimits,
+    Access, Act, Enclaves, Globs, Permissions, Rejected, Rosauth, ServerGlobs, Token, User,
+    UserLimits,
 };
 use tsuji_rosbridge::client::*;
 use tsuji_rosbridge::*;
@@ -500,6 +502,38 @@ fn who_has_not_said_who_it_is_may_do_what_anonymous_may() {
     let arm = access.user("secret");
     assert!(arm.is_some() && access.decide(arm, Act::Publish, "/map").is_ok());
     assert_eq!(access.limits(arm), UserLimits::default());
+}
+
+#[test]
+fn whoever_is_of_an_enclave_may_do_what_that_allows_too() {
+    #[derive(Debug)]
+    struct OnlyMaps;
+
+    impl Enclaves for OnlyMaps {
+        fn denial(&self, enclave: &str, act: Act, name: &str) -> Option<String> {
+            (name != "/map").then(|| format!("{enclave} has no {act} of {name}"))
+        }
+    }
+
+    let may = Permissions { publish: Globs::NONE, ..Permissions::ALL };
+    let enclave = Some("/viewer".to_owned());
+    let viewer = User { may, enclave, ..User::unrestricted("a", Token::new("secret")) };
+    let access = Access::new(ServerGlobs::default(), vec![viewer]);
+    let user = access.user("secret");
+    let denied = |access: &Access, act, name| {
+        let denial = access.decide(user, act, name).err();
+        denial.map_or_else(String::new, |it| it.to_string())
+    };
+    let nobody = denied(&access, Act::Subscribe, "/map");
+    assert!(nobody.ends_with("nobody says what the enclave \"/viewer\" may do"), "{nobody}");
+    assert_eq!(access.enclaves().collect::<Vec<_>>(), ["/viewer"]);
+    let access = access.with_enclaves(Arc::new(OnlyMaps));
+    assert_eq!(denied(&access, Act::Subscribe, "/map"), "");
+    let why = "\"a\" may not subscribe \"/scan\": /viewer has no subscribe of /scan";
+    assert_eq!(denied(&access, Act::Subscribe, "/scan"), why);
+    // What the user's own names do not allow no enclave does.
+    let why = "\"a\" may not publish \"/map\": this user is allowed []";
+    assert_eq!(denied(&access, Act::Publish, "/map"), why);
 }
 
 #[test]

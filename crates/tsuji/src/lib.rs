@@ -103,6 +103,10 @@ mod context;
 pub use context::{Context, ContextBuilder, ParameterArgument, runtime_dir};
 
 mod control;
+mod enclave_permissions;
+pub use enclave_permissions::EnclavePermissions;
+pub use tsuji_security::Verb;
+
 mod endpoint;
 mod graph_cache;
 

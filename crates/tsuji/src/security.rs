@@ -131,6 +131,10 @@ impl Security {
         report_of(enclave.certificate(), first)
     }
 
+    pub(crate) fn keystore(&self) -> &Path {
+        &self.keystore
+    }
+
     /// The enclave.
     pub(crate) fn enclave(&self) -> &str {
         &self.enclave
@@ -188,10 +192,10 @@ fn read(keystore: &Path, enclave: &str) -> Result<Identity, String> {
 
 /// By which it is seen that files were written anew: where each lies, how long it is, and when it was changed.
 #[derive(Debug, PartialEq, Eq)]
-struct Stamps(Vec<Option<(u64, u64, i64, i64)>>);
+pub(crate) struct Stamps(Vec<Option<(u64, u64, i64, i64)>>);
 
 impl Stamps {
-    fn of(keystore: &Path, enclave: &str) -> Self {
+    pub(crate) fn of(keystore: &Path, enclave: &str) -> Self {
         let stamp = |path: PathBuf| {
             let it = fs::metadata(path).ok()?;
             Some((it.ino(), it.len(), it.mtime(), it.mtime_nsec()))

@@ -1,11 +1,15 @@
 //! `tsuji security`, on keystores that SROS2, OpenSSL and the command have made.
 
 use std::fs;
+use std::io::Write;
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use serde_json::de::{IoRead, StreamDeserializer};
 
 use crate::support::World;
 
@@ -328,7 +332,7 @@ fn what_a_killed_command_has_begun_the_next_one_ends() {
                 fs::create_dir(world.path(&keystore)).unwrap();
             }
             let killed = world.start(&words);
-            std::thread::sleep(Duration::from_micros(700 * round));
+            thread::sleep(Duration::from_micros(700 * round));
             drop(killed);
             if kind == "there" || round == 29 {
                 assert_eq!(world.run(&words).code, Some(0), "{kind} {round}");
@@ -349,7 +353,7 @@ fn a_killed_revocation_leaves_a_list_that_counts_or_none() {
         let _ = fs::remove_dir_all(world.path("keystore"));
         assert_eq!(world.run(&create).code, Some(0));
         let killed = world.start(&revoke);
-        std::thread::sleep(Duration::from_micros(700 * round));
+        thread::sleep(Duration::from_micros(700 * round));
         drop(killed);
         let is_listed = world.path("keystore/public/crl.pem").exists();
         assert_eq!(check("/b/c").code, Some(0), "{round}");
@@ -379,14 +383,6 @@ fn each_flow_says_who_has_proved_its_key() {
     let world = World::new();
     let made = world.run(&["security", "create", "--keystore", "keys", "/talker", "/listener"]);
     assert_eq!(made.code, Some(0));
-    let enclave = |name| {
-        [
-            ("ROS_SECURITY_ENABLE", "true"),
-            ("ROS_SECURITY_STRATEGY", "Enforce"),
-            ("ROS_SECURITY_KEYSTORE", "keys"),
-            ("ROS_SECURITY_ENCLAVE_OVERRIDE", name),
-        ]
-    };
     let publish = ["topic", "pub", "/chatter", "std_msgs/msg/String", "data: hello"];
     let _talker = world.start_with(&enclave("/talker"), &publish);
     let echo = ["topic", "echo", "/chatter", "std_msgs/msg/String"];
@@ -405,4 +401,105 @@ fn each_flow_says_who_has_proved_its_key() {
     for told in [&clear.out, &clear.err] {
         assert!(told.contains("one of the two is secured by a keystore"), "{clear:?}");
     }
+}
+
+#[test]
+fn a_web_user_of_an_enclave_may_do_what_its_permissions_allow() {
+    let world = World::new();
+    let policy = |topics: &str| {
+        let text = format!(
+            r#"<policy version="0.2.0"><enclaves><enclave path="/operator"><profiles><profile ns="/" node="web">
+            <topics publish="ALLOW">{topics}</topics></profile></profiles></enclave></enclaves></policy>"#
+        );
+        world.write("operator.xml", &text);
+    };
+    let create = |words: &[&str]| {
+        let made = world.run(&[&["security", "create", "--keystore", "keys"], words].concat());
+        assert_eq!(made.code, Some(0), "{made:?}");
+    };
+    policy("<topic>cmd_vel</topic>");
+    create(&["/bridge", "/listener"]);
+    create(&["--access", "operator.xml"]);
+    let users = "users: {pilot: {token: sesame, enclave: /operator}}";
+    world.write("users.yaml", users);
+    let start = ["bridge", "--no-websocket", "--tcp-port", "0", "--json", "--users", "users.yaml"];
+    // In clear nobody says what an enclave may do.
+    let error = world.run(&start).bad(2);
+    assert!(error.contains("is asked for in a process that is not secured"), "{error}");
+    world.write("nobody.yaml", &users.replace("/operator", "/nobody"));
+    let nobody = [&start[..6], &["nobody.yaml"]].concat();
+    let error = world.run_with(&enclave("/bridge"), &nobody).bad(2);
+    assert!(error.contains("there is no enclave"), "{error}");
+
+    let echo = ["topic", "echo", "/cmd_vel", "std_msgs/msg/String", "--once"];
+    let mut listener = world.start_with(&enclave("/listener"), &echo);
+    let mut bridge = world.start_with(&enclave("/bridge"), &start);
+    let told: Value = serde_json::from_str(&bridge.out_line("listening")).unwrap();
+    let port = told["listening"][0]["port"].as_u64().unwrap();
+    let mut client = TcpStream::connect(("127.0.0.1", u16::try_from(port).unwrap())).unwrap();
+    client.set_read_timeout(Some(WATCHDOG)).unwrap();
+    let mut says = client.try_clone().unwrap();
+    let mut hears = StreamDeserializer::new(IoRead::new(&mut client));
+    let mut say = |text: &str| says.write_all(text.as_bytes()).unwrap();
+    let mut hear = || -> Value { hears.next().unwrap().unwrap() };
+    say(r#"{"op":"auth","token":"sesame"}
+        {"op":"advertise","topic":"/cmd_vel","type":"std_msgs/String"}
+        {"op":"publish","topic":"/cmd_vel","msg":{"data":"from the web"}}
+        {"op":"subscribe","id":"s","topic":"/cmd_vel","type":"std_msgs/String"}"#);
+    listener.out("data: from the web");
+    let refused = hear();
+    let why = refused["msg"].as_str().unwrap();
+    assert!(
+        why.contains("the enclave \"/operator\" may not subscribe rt/cmd_vel: no rule"),
+        "{why}"
+    );
+    // Permissions that are signed anew count for whoever is connected.
+    let advertise = r#"{"op":"advertise","topic":"/other","type":"std_msgs/String"}
+        {"op":"call_service","id":"t","service":"/rosapi/get_time"}"#;
+    say(advertise);
+    assert!(hear()["msg"].as_str().unwrap().contains("rt/other"));
+    assert_eq!(hear()["op"], "service_response");
+    policy("<topic>cmd_vel</topic><topic>other</topic>");
+    create(&["--access", "operator.xml"]);
+    let begun = Instant::now();
+    loop {
+        say(advertise);
+        let answer = hear();
+        if answer["op"] == "service_response" {
+            break;
+        }
+        hear();
+        assert!(begun.elapsed() < WATCHDOG, "{answer}");
+        thread::sleep(Duration::from_millis(200));
+    }
+    // Once it has no key that counts it may do nothing.
+    let revoked = world.run(&["security", "revoke", "--keystore", "keys", "/operator"]);
+    assert_eq!(revoked.code, Some(0), "{revoked:?}");
+    let mut number = 0;
+    let begun = Instant::now();
+    loop {
+        number += 1;
+        say(&advertise.replace("/other", &format!("/other{number}")));
+        let answer = hear();
+        hear();
+        if answer["msg"].as_str().is_some_and(|it| it.contains("was revoked by")) {
+            break;
+        }
+        assert!(begun.elapsed() < WATCHDOG, "{answer}");
+        thread::sleep(Duration::from_millis(200));
+    }
+    let ended = bridge.stop();
+    assert!(ended.err.contains(r#"\"pilot\" may not subscribe \"/cmd_vel\""#), "{ended:?}");
+}
+
+const WATCHDOG: Duration = Duration::from_secs(60);
+
+/// What secures a process by an enclave of the keystore `keys`.
+fn enclave(name: &str) -> [(&'static str, &str); 4] {
+    [
+        ("ROS_SECURITY_ENABLE", "true"),
+        ("ROS_SECURITY_STRATEGY", "Enforce"),
+        ("ROS_SECURITY_KEYSTORE", "keys"),
+        ("ROS_SECURITY_ENCLAVE_OVERRIDE", name),
+    ]
 }
