@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::net::TcpListener;
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::thread;
@@ -11,6 +12,7 @@ use tsuji_core::{Durability, History, Qos, Reliability};
 use tsuji_engine::{
     Arrived, EndpointSpec, Engine, EngineReader, EngineWriter, Listener, Participant, Tap,
 };
+use tsuji_security::{Lifetime, Maker};
 use tsuji_transport::{Bytes, ErrorKind};
 use zenoh::Wait;
 
@@ -252,6 +254,53 @@ fn whoever_comes_meets_those_who_stayed_when_the_first_has_left() {
     drop(fourth);
     drop(late);
     until_matched(&*writer, 1, &heard);
+}
+
+/// As the manual has it by TLS, by an enclave of a keystore of SROS2: `endpoints` are what it listens at, and whom it looks for.
+fn by_tls(folder: &Path, keystore: &str, enclave: &str, endpoints: [&str; 2]) -> ZenohConfig {
+    let manual = include_str!("../../../docs/transports.md");
+    let block = manual.split("```json\n").nth(1).and_then(|it| it.split("```").next()).unwrap();
+    let folder = folder.join(keystore).join("enclaves").join(enclave);
+    let mut text = block.replace("/etc/robot/keystore/enclaves/talker", folder.to_str().unwrap());
+    for (of_manual, endpoint) in ["tls/0.0.0.0:7448", "tls/other.local:7448"].iter().zip(endpoints)
+    {
+        assert!(text.contains(of_manual), "{text}");
+        text = text.replace(&format!("{of_manual:?}"), endpoint);
+    }
+    let path = folder.join("zenoh.json");
+    std::fs::write(&path, text).unwrap();
+    ZenohConfig { domain: 0, meeting: Meeting::File(path), user_data: Vec::new() }
+}
+
+#[test]
+fn by_tls_only_whoever_has_a_certificate_of_the_keystore_is_met() {
+    let folder = std::env::temp_dir().join(format!("tsuji-zenoh-tls-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let now = std::time::SystemTime::now();
+    for keystore in ["ours", "theirs"] {
+        let keystore = folder.join(keystore);
+        Maker::make(&keystore, 0, now, || {}).unwrap();
+        let maker = Maker::open(&keystore, now, || {}).unwrap();
+        for enclave in ["/talker", "/listener"] {
+            maker.add_enclave(enclave, None, 0, Lifetime::days(now, 9), now).unwrap();
+        }
+    }
+    let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
+    let endpoint = format!("{:?}", format!("tls/127.0.0.1:{port}"));
+    let here = join(&by_tls(&folder, "ours", "talker", [&endpoint, ""]));
+    let stranger = join(&by_tls(&folder, "theirs", "listener", ["", &endpoint]));
+    let friend = join(&by_tls(&folder, "ours", "listener", ["", &endpoint]));
+    let bells = [(); 3].map(|()| Arc::new(Bell::default()));
+    let writer = writer(&*here, &Qos::DEFAULT, &bells[0]);
+    let deaf = reader(&*stranger, &Qos::DEFAULT, &bells[1]);
+    let reader = reader(&*friend, &Qos::DEFAULT, &bells[2]);
+    let peep = writer.peep();
+    bells[0].wait(|| (peep.matches() == [reader.guid()]).then_some(()));
+    writer.write(&sample(100_000, 1), 1).unwrap();
+    assert_eq!(take(&reader.tap(), &bells[2]).number, 1);
+    assert_eq!(peep.matches(), [reader.guid()]);
+    assert!(deaf.tap().matches().is_empty());
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]
