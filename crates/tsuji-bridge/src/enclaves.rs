@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tsuji::{Context, EnclavePermissions, Verb};
 use tsuji_rosbridge::access::{Access, Act, Enclaves};
 
-use crate::{Error, Result};
+use crate::{Error, Result, hub};
 
 /// Each enclave that a user has.
 #[derive(Debug)]
@@ -40,9 +40,13 @@ impl Enclaves for OfKeystore {
         let (verb, name) = asked(act, name)?;
         permissions.may(verb, &name).err()
     }
+
+    fn version(&self, enclave: &str) -> u64 {
+        self.0.get(enclave).map_or(0, EnclavePermissions::version)
+    }
 }
 
-/// What permissions are asked. `None` for what they have no word for: what the bridge itself answers, and routes.
+/// What permissions are asked. `None` for what they have no word for: what the bridge tells itself, each what it may know, and routes.
 fn asked(act: Act, name: &str) -> Option<(Verb, String)> {
     let of_node = |service: &str| {
         let node = name.split_once(':').map_or(name, |(node, _)| node);
@@ -51,7 +55,7 @@ fn asked(act: Act, name: &str) -> Option<(Verb, String)> {
     let verb = match act {
         Act::Publish => Verb::Publish,
         Act::Subscribe => Verb::Subscribe,
-        Act::CallService if name.starts_with(OWN) => return None,
+        Act::CallService if hub::tells(name) => return None,
         Act::CallService => Verb::Call,
         Act::ServeService => Verb::Serve,
         Act::SendGoal => Verb::SendGoal,
@@ -62,9 +66,6 @@ fn asked(act: Act, name: &str) -> Option<(Verb, String)> {
     };
     Some((verb, name.to_owned()))
 }
-
-/// Begins the names of the services that the bridge answers itself, with what the user may know of.
-const OWN: &str = "/rosapi/";
 
 #[cfg(test)]
 mod tests {
@@ -78,6 +79,14 @@ mod tests {
             (Act::WriteParameter, "/arm:speed", Some("Call /arm/set_parameters")),
             (Act::CallService, "/reset", Some("Call /reset")),
             (Act::CallService, "/rosapi/topics", None),
+            (Act::CallService, "/rosapi/tsuji_routes", None),
+            // Whoever answers by such a name is another, and a recording is not the user's own.
+            (Act::CallService, "/rosapi/reboot", Some("Call /rosapi/reboot")),
+            (
+                Act::CallService,
+                "/rosapi/tsuji_set_playback",
+                Some("Call /rosapi/tsuji_set_playback"),
+            ),
             (Act::ServeService, "/rosapi/topics", Some("Serve /rosapi/topics")),
             (Act::SendGoal, "/navigate", Some("SendGoal /navigate")),
             (Act::SetRoute, "/chatter", None),

@@ -42,7 +42,7 @@ use goal::Goals;
 use overview::Overview;
 pub(crate) use rights::visible;
 use served_action::ServedActions;
-pub(crate) use service::{Call, GONE, LATE};
+pub(crate) use service::{Call, GONE, LATE, tells};
 use service::{Callers, Servers};
 use topic::Topics;
 pub(crate) use topic::{Subscription, offers, request};

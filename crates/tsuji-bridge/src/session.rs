@@ -1,6 +1,7 @@
 //! What one client says, and what is done about it.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -34,6 +35,8 @@ pub(crate) struct Session {
     user: Option<UserKey>,
     /// When it is that user no more.
     permission_ends: Option<Duration>,
+    /// What its user may do when it was looked at last, where that may become less, and when it is looked at next.
+    rights: Option<(u64, Duration)>,
     /// It is that user no more, and is to go.
     is_over: bool,
     messages: Option<Bucket>,
@@ -99,6 +102,7 @@ impl Session {
             member,
             user,
             permission_ends: None,
+            rights: None,
             is_over: false,
             messages: None,
             bytes: None,
@@ -123,6 +127,7 @@ impl Session {
     /// Holds the client to the limits of its user from now on.
     fn restrain(&mut self, desk: &Desk) {
         let (now, settings) = (desk.elapsed(), desk.settings_ref());
+        self.rights = settings.access.version(self.user).map(|it| (it, now + RIGHTS_INTERVAL));
         let limits = settings.access.limits(self.user);
         let bucket = |rate: Option<_>| rate.map(|it| Bucket::new(now, it));
         self.messages = bucket(limits.messages.or(settings.limits.messages));
@@ -252,7 +257,9 @@ impl Session {
     /// When it has to be looked at. Where nothing `can_be_sent`, what waits is no reason.
     pub(crate) fn due(&self, desk: &Desk, can_be_sent: bool) -> Option<Instant> {
         let due = self.member.lock().due(desk.elapsed(), can_be_sent);
-        due.into_iter().chain(self.permission_ends).min().map(|it| desk.instant(it))
+        let rights = self.rights.map(|(_, at)| at);
+        let ends = self.permission_ends;
+        [due, rights, ends].into_iter().flatten().min().map(|it| desk.instant(it))
     }
 
     /// Does what is due.
@@ -267,9 +274,12 @@ impl Session {
         forgotten.iter().for_each(|it| self.member.refuse(it));
         if self.permission_ends.is_some_and(|it| it <= now) {
             self.permission_ends = None;
-            self.is_over = true;
-            self.member.audit(&PERMISSION_ENDED);
-            self.member.cut(PERMISSION_ENDED);
+            self.cut(&PERMISSION_ENDED);
+        }
+        if let Some((version, at)) = self.rights
+            && at <= now
+        {
+            self.look_at_rights(version, desk);
         }
         for topic in topics {
             self.last = None;
@@ -284,6 +294,42 @@ impl Session {
         for ended in unasked {
             desk.order(&self.member, Order::Forget { number: ended.context, why: LATE });
         }
+    }
+
+    /// Ends a client that has begun what its user may do no longer.
+    fn look_at_rights(&mut self, before: u64, desk: &Desk) {
+        let access = &desk.settings_ref().access;
+        let version = access.version(self.user);
+        self.rights = version.map(|it| (it, desk.elapsed() + RIGHTS_INTERVAL));
+        if version == Some(before) {
+            return;
+        }
+        let denied = |act, name: &str| access.decide(self.user, act, name).err();
+        let state = self.member.lock();
+        let client = &state.client;
+        let published = client.advertisements.topics().map(|it| (Act::Publish, it));
+        let subscribed = client.subscriptions.streams().map(|(_, it)| (Act::Subscribe, it));
+        let served = client.served.names().map(|(kind, name)| match kind {
+            Kind::Service => (Act::ServeService, name),
+            Kind::Action => (Act::ServeAction, name),
+        });
+        let mut begun = published.chain(subscribed).chain(served);
+        // Calls and goals are not told apart, and no goal is a call.
+        let mut asking = client.asking.names();
+        let denial = begun.find_map(|(act, name)| denied(act, name)).or_else(|| {
+            asking.find_map(|it| denied(Act::CallService, it).and(denied(Act::SendGoal, it)))
+        });
+        drop((begun, asking));
+        drop(state);
+        if let Some(denial) = denial {
+            self.cut(&denial);
+        }
+    }
+
+    fn cut(&mut self, why: &dyn Display) {
+        self.is_over = true;
+        self.member.audit(why);
+        self.member.cut(PERMISSION_ENDED);
     }
 
     /// The client has gone.
@@ -957,6 +1003,9 @@ const WRONG_TOKENS_MAX: u32 = 5;
 const WRONG_TOKENS: &str = "tokens of nobody";
 
 const PERMISSION_ENDED: &str = "its permission has ended";
+
+/// How often it is looked whether a user's rights have become others.
+const RIGHTS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Room for a message that is kept for the next one.
 const CDR_BYTES_KEPT: usize = 1 << 20;

@@ -291,6 +291,9 @@ pub struct UserLimits {
 pub trait Enclaves: fmt::Debug + Send + Sync {
     /// Why whoever is of that enclave may not do so with that name. `None` if it may, and where permissions have nothing to say of it.
     fn denial(&self, enclave: &str, act: Act, name: &str) -> Option<String>;
+
+    /// Another number once what that enclave may do may be something else.
+    fn version(&self, enclave: &str) -> u64;
 }
 
 /// Names a user among those of [`Access`].
@@ -407,6 +410,12 @@ impl Access {
     /// The enclaves of users.
     pub fn enclaves(&self) -> impl Iterator<Item = &str> {
         self.users.iter().chain(&self.anonymous).filter_map(|it| it.enclave.as_deref())
+    }
+
+    /// Another number once what the user may do may be something else, by its enclave. `None` for a user whose rights stay.
+    pub fn version(&self, user: Option<UserKey>) -> Option<u64> {
+        let enclave = self.who(user)?.enclave.as_deref()?;
+        Some(self.enclaves.as_ref()?.version(enclave))
     }
 
     /// Whether a client may do nothing before it has said who it is.

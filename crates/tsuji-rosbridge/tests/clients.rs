@@ -513,12 +513,17 @@ fn whoever_is_of_an_enclave_may_do_what_that_allows_too() {
         fn denial(&self, enclave: &str, act: Act, name: &str) -> Option<String> {
             (name != "/map").then(|| format!("{enclave} has no {act} of {name}"))
         }
+
+        fn version(&self, _: &str) -> u64 {
+            7
+        }
     }
 
     let may = Permissions { publish: Globs::NONE, ..Permissions::ALL };
     let enclave = Some("/viewer".to_owned());
     let viewer = User { may, enclave, ..User::unrestricted("a", Token::new("secret")) };
-    let access = Access::new(ServerGlobs::default(), vec![viewer]);
+    let steady = User::unrestricted("b", Token::new("other"));
+    let access = Access::new(ServerGlobs::default(), vec![viewer, steady]);
     let user = access.user("secret");
     let denied = |access: &Access, act, name| {
         let denial = access.decide(user, act, name).err();
@@ -527,7 +532,10 @@ fn whoever_is_of_an_enclave_may_do_what_that_allows_too() {
     let nobody = denied(&access, Act::Subscribe, "/map");
     assert!(nobody.ends_with("nobody says what the enclave \"/viewer\" may do"), "{nobody}");
     assert_eq!(access.enclaves().collect::<Vec<_>>(), ["/viewer"]);
+    assert_eq!(access.version(user), None);
     let access = access.with_enclaves(Arc::new(OnlyMaps));
+    let versions = [user, access.user("other"), None].map(|it| access.version(it));
+    assert_eq!(versions, [Some(7), None, None]);
     assert_eq!(denied(&access, Act::Subscribe, "/map"), "");
     let why = "\"a\" may not subscribe \"/scan\": /viewer has no subscribe of /scan";
     assert_eq!(denied(&access, Act::Subscribe, "/scan"), why);

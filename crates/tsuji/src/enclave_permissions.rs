@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use tsuji_platform::clock;
@@ -30,6 +30,8 @@ pub struct EnclavePermissions {
 struct Read {
     looked_ns: u64,
     stamps: Stamps,
+    /// How often it was read before.
+    version: u64,
     enclave: std::result::Result<Enclave, String>,
 }
 
@@ -69,7 +71,13 @@ impl Read {
         // Before: what changes meanwhile is read again.
         let (looked_ns, stamps) = (clock::monotonic_ns(), Stamps::of(keystore, enclave));
         let read = Enclave::read(keystore, enclave, SystemTime::now());
-        Self { looked_ns, stamps, enclave: read.map_err(|it| it.to_string()) }
+        Self { looked_ns, stamps, version: 0, enclave: read.map_err(|it| it.to_string()) }
+    }
+
+    /// What has expired, if anything has.
+    fn expired(&self) -> Option<&str> {
+        let (at, what) = self.enclave.as_ref().ok()?.expiries().first()?;
+        (*at <= SystemTime::now()).then_some(what)
     }
 }
 
@@ -85,17 +93,9 @@ impl EnclavePermissions {
     ///
     /// Why not: the rule of its permissions, or the file that does not count.
     pub fn may(&self, verb: Verb, name: &str) -> std::result::Result<(), String> {
-        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        if read.looked_ns + LOOK_AGAIN_NS <= clock::monotonic_ns() {
-            read.looked_ns = clock::monotonic_ns();
-            if read.stamps != Stamps::of(&self.keystore, &self.enclave) {
-                *read = Read::of(&self.keystore, &self.enclave);
-            }
-        }
+        let read = self.current();
         let enclave = read.enclave.as_ref().map_err(Clone::clone)?;
-        if let Some((at, what)) = enclave.expiries().first()
-            && *at <= SystemTime::now()
-        {
+        if let Some(what) = read.expired() {
             return Err(format!("{what} of the enclave {:?} has expired", self.enclave));
         }
         let name = self.session.outward().topic(name);
@@ -110,6 +110,25 @@ impl EnclavePermissions {
             }
         }
         Ok(())
+    }
+
+    /// Another number once what is allowed may be something else: the files were written anew, or something has expired.
+    pub fn version(&self) -> u64 {
+        let read = self.current();
+        if read.expired().is_some() { u64::MAX } else { read.version }
+    }
+
+    /// What is in the files, as they were at most ten seconds ago.
+    fn current(&self) -> MutexGuard<'_, Read> {
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        if read.looked_ns + LOOK_AGAIN_NS <= clock::monotonic_ns() {
+            read.looked_ns = clock::monotonic_ns();
+            if read.stamps != Stamps::of(&self.keystore, &self.enclave) {
+                let version = read.version + 1;
+                *read = Read { version, ..Read::of(&self.keystore, &self.enclave) };
+            }
+        }
+        read
     }
 }
 

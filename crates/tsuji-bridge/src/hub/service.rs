@@ -40,6 +40,14 @@ pub(crate) struct Call {
     pub(crate) delivery: Delivery,
 }
 
+/// Whether a client that calls this service is answered by the bridge itself, with what its user may know or by what it may do.
+pub(crate) fn tells(service: &str) -> bool {
+    match overview::question(service) {
+        Some(question) => question != overview::Question::SetPlayback,
+        None => rosapi::service_of(service).is_some(),
+    }
+}
+
 /// A call whose response has not come.
 #[derive(Debug)]
 struct Open {

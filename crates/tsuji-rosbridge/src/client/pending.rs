@@ -133,6 +133,11 @@ impl<C> Pending<C> {
         keys.into_iter().filter_map(|key| self.end(key)).collect()
     }
 
+    /// The service or action of each.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.entries.values().map(|it| &*it.name)
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.entries.len()
