@@ -133,8 +133,11 @@ static dds_duration_t tsuji_pause (const struct ddsi_writer *wr, const struct dd
 static void tsuji_add_identity (struct ddsi_xmsg *msg, const struct ddsi_serdata *form)
 {
   const unsigned char *identity = tsuji_identity_of (form);
-  if (identity != NULL)
-    memcpy (ddsi_xmsg_addpar (msg, TSUJI_PID_RELATED_SAMPLE_IDENTITY, TSUJI_IDENTITY_LEN), identity, TSUJI_IDENTITY_LEN);
+  if (identity == NULL)
+    return;
+  memcpy (ddsi_xmsg_addpar (msg, TSUJI_PID_RELATED_SAMPLE_IDENTITY, TSUJI_IDENTITY_LEN), identity, TSUJI_IDENTITY_LEN);
+  /* Fast DDS before 2.14 knows no other. */
+  memcpy (ddsi_xmsg_addpar (msg, TSUJI_PID_CUSTOM_RELATED_SAMPLE_IDENTITY, TSUJI_IDENTITY_LEN), identity, TSUJI_IDENTITY_LEN);
 }
 
 static ddsi_guid_t tsuji_guid_of (const unsigned char *name)

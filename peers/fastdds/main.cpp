@@ -1,9 +1,11 @@
 // A node of Fast DDS alone, secured by an enclave as rmw_fastrtps would be, or in clear. It is what SROS2's keystores are for.
 //
 //   fastdds-peer publish|subscribe ENCLAVE_FOLDER|- DOMAIN TOPIC FIRST
+//   fastdds-peer serve|call ENCLAVE_FOLDER|- DOMAIN SERVICE FIRST
 //
-// Publishes FIRST, FIRST + 1 and so on, or writes what it hears in a line each, until its standard input ends. It says "ready" once
-// its endpoint is there. Exit code 2: no participant; 3: no endpoint.
+// Publishes FIRST, FIRST + 1 and so on, or writes what it hears in a line each, until its standard input ends. Or it serves a service of
+// the type std_srvs/srv/SetBool, or calls it with true again and again, as rmw_fastrtps does, and writes a line for each request or reply.
+// It says "ready" once its endpoints are there. Exit code 2: no participant; 3: no endpoint.
 #include <unistd.h>
 
 #include <array>
@@ -17,6 +19,8 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include <fastdds/dds/domain/DomainParticipant.hpp>
 #include <fastdds/dds/domain/DomainParticipantFactory.hpp>
@@ -35,43 +39,46 @@ namespace rtps = eprosima::fastrtps::rtps;
 namespace {
 
 using Value = std::uint32_t;
+/// A message in CDR of little endian, without its head.
+using Body = std::vector<rtps::octet>;
 
-/// One number, in CDR of little endian.
-class ValueType : public fast::TopicDataType {
+class BodyType : public fast::TopicDataType {
 public:
-    ValueType() {
-        setName("std_msgs::msg::dds_::UInt32_");
-        m_typeSize = HEAD + sizeof(Value);
+    explicit BodyType(const std::string &name) {
+        setName(name.c_str());
+        m_typeSize = BYTES_MAX;
         m_isGetKeyDefined = false;
     }
 
     bool serialize(void *value, rtps::SerializedPayload_t *payload) override {
         constexpr std::array<rtps::octet, HEAD> head{0, 1, 0, 0};
+        const auto &body = *static_cast<Body *>(value);
         std::memcpy(payload->data, head.data(), HEAD);
-        std::memcpy(payload->data + HEAD, value, sizeof(Value));
+        std::memcpy(payload->data + HEAD, body.data(), body.size());
         payload->encapsulation = CDR_LE;
-        payload->length = m_typeSize;
+        payload->length = HEAD + static_cast<std::uint32_t>(body.size());
         return true;
     }
 
     bool deserialize(rtps::SerializedPayload_t *payload, void *value) override {
-        if (payload->length < m_typeSize) {
+        if (payload->length < HEAD) {
             return false;
         }
-        std::memcpy(value, payload->data + HEAD, sizeof(Value));
+        static_cast<Body *>(value)->assign(payload->data + HEAD, payload->data + payload->length);
         return true;
     }
 
-    std::function<std::uint32_t()> getSerializedSizeProvider(void *) override {
-        return [this] { return m_typeSize; };
+    std::function<std::uint32_t()> getSerializedSizeProvider(void *value) override {
+        return [value] { return HEAD + static_cast<std::uint32_t>(static_cast<Body *>(value)->size()); };
     }
 
-    void *createData() override { return new Value; }
-    void deleteData(void *value) override { delete static_cast<Value *>(value); }
+    void *createData() override { return new Body; }
+    void deleteData(void *value) override { delete static_cast<Body *>(value); }
     bool getKey(void *, rtps::InstanceHandle_t *, bool) override { return false; }
 
 private:
     static constexpr std::uint32_t HEAD = 4;
+    static constexpr std::uint32_t BYTES_MAX = 256;
 };
 
 /// As rmw_fastrtps secures a participant.
@@ -102,16 +109,116 @@ void secure(fast::DomainParticipantQos &qos, const std::string &folder) {
 
 void say(const std::string &line) { std::cout << line << std::endl; }
 
+fast::Topic *topic_of(fast::DomainParticipant &participant, const std::string &name, const std::string &type) {
+    fast::TypeSupport(new BodyType(type)).register_type(&participant);
+    return participant.create_topic(name, type, fast::TOPIC_QOS_DEFAULT);
+}
+
+fast::DataWriter *writer_of(fast::DomainParticipant &participant, fast::Topic *topic) {
+    auto *writer = participant.create_publisher(fast::PUBLISHER_QOS_DEFAULT)->create_datawriter(topic, fast::DATAWRITER_QOS_DEFAULT);
+    return writer != nullptr ? writer : (end(3), nullptr);
+}
+
+fast::DataReader *reader_of(fast::DomainParticipant &participant, fast::Topic *topic) {
+    auto qos = fast::DATAREADER_QOS_DEFAULT;
+    qos.reliability().kind = fast::RELIABLE_RELIABILITY_QOS;
+    auto *reader = participant.create_subscriber(fast::SUBSCRIBER_QOS_DEFAULT)->create_datareader(topic, qos);
+    return reader != nullptr ? reader : (end(3), nullptr);
+}
+
+/// Takes all that has come.
+template <typename Each> void take(fast::DataReader &reader, Each &&each) {
+    Body body;
+    fast::SampleInfo info;
+    while (reader.take_next_sample(&body, &info) == eprosima::fastrtps::types::ReturnCode_t::RETCODE_OK) {
+        if (info.valid_data) {
+            each(body, info);
+        }
+    }
+}
+
+/// The topics of a service, and the types of std_srvs/srv/SetBool there.
+std::pair<fast::Topic *, fast::Topic *> halves(fast::DomainParticipant &participant, const std::string &service) {
+    return {topic_of(participant, "rq/" + service + "Request", "std_srvs::srv::dds_::SetBool_Request_"),
+            topic_of(participant, "rr/" + service + "Reply", "std_srvs::srv::dds_::SetBool_Response_")};
+}
+
+/// What is done again and again.
+using Turn = std::function<void()>;
+
+Turn serves(fast::DomainParticipant &participant, const std::string &service) {
+    const auto [asked, answered] = halves(participant, service);
+    auto *requests = reader_of(participant, asked);
+    auto *replies = writer_of(participant, answered);
+    return [=] {
+        take(*requests, [=](const Body &request, const fast::SampleInfo &info) {
+            const bool value = !request.empty() && request[0] != 0;
+            // The reply names the request, and the reader of replies where the client has told it.
+            auto identity = info.sample_identity;
+            if (info.related_sample_identity.writer_guid() != rtps::GUID_t::unknown()) {
+                identity.writer_guid(info.related_sample_identity.writer_guid());
+            }
+            rtps::WriteParams about;
+            about.related_sample_identity(identity);
+            Body reply{static_cast<rtps::octet>(value), 0, 0, 0, 7, 0, 0, 0, 's', 'e', 'r', 'v', 'e', 'd', 0};
+            replies->write(&reply, about);
+            say(value ? "true" : "false");
+        });
+    };
+}
+
+Turn calls(fast::DomainParticipant &participant, const std::string &service) {
+    const auto [asked, answered] = halves(participant, service);
+    auto *requests = writer_of(participant, asked);
+    auto *replies = reader_of(participant, answered);
+    return [=] {
+        rtps::WriteParams about;
+        about.related_sample_identity().writer_guid(replies->guid());
+        Body request{1};
+        requests->write(&request, about);
+        take(*replies, [=](const Body &reply, const fast::SampleInfo &info) {
+            const auto &whose = info.related_sample_identity.writer_guid();
+            if (whose == replies->guid() || whose == requests->guid()) {
+                say(!reply.empty() && reply[0] != 0 ? "true" : "false");
+            }
+        });
+    };
+}
+
+Turn publishes(fast::DomainParticipant &participant, const std::string &topic, Value value) {
+    auto *writer = writer_of(participant, topic_of(participant, topic, "std_msgs::msg::dds_::UInt32_"));
+    return [=]() mutable {
+        Body body(sizeof(Value));
+        std::memcpy(body.data(), &value, sizeof(Value));
+        writer->write(&body);
+        ++value;
+    };
+}
+
+Turn subscribes(fast::DomainParticipant &participant, const std::string &topic) {
+    auto *reader = reader_of(participant, topic_of(participant, topic, "std_msgs::msg::dds_::UInt32_"));
+    return [=] {
+        take(*reader, [](const Body &body, const fast::SampleInfo &) {
+            Value heard = 0;
+            if (sizeof(Value) <= body.size()) {
+                std::memcpy(&heard, body.data(), sizeof(Value));
+                say(std::to_string(heard));
+            }
+        });
+    };
+}
+
 } // namespace
 
 int main(int count, char **words) {
-    if (count != 6) {
-        std::cerr << "usage: fastdds-peer publish|subscribe ENCLAVE_FOLDER|- DOMAIN TOPIC FIRST\n";
+    const std::string what = count == 6 ? words[1] : "";
+    if (what != "publish" && what != "subscribe" && what != "serve" && what != "call") {
+        std::cerr << "usage: fastdds-peer publish|subscribe|serve|call ENCLAVE_FOLDER|- DOMAIN TOPIC|SERVICE FIRST\n";
         return 1;
     }
-    const bool publishes = std::string(words[1]) == "publish";
     const std::string folder = words[2];
     const auto domain = static_cast<std::uint32_t>(std::atoi(words[3]));
+    const std::string name = words[4];
 
     fast::DomainParticipantQos qos;
     // Nothing leaves the machine.
@@ -126,19 +233,10 @@ int main(int count, char **words) {
     if (participant == nullptr) {
         end(2);
     }
-    fast::TypeSupport type(new ValueType);
-    type.register_type(participant);
-    auto *topic = participant->create_topic(words[4], type.get_type_name(), fast::TOPIC_QOS_DEFAULT);
-    fast::DataWriter *writer = nullptr;
-    fast::DataReader *reader = nullptr;
-    if (publishes) {
-        writer = participant->create_publisher(fast::PUBLISHER_QOS_DEFAULT)->create_datawriter(topic, fast::DATAWRITER_QOS_DEFAULT);
-    } else {
-        reader = participant->create_subscriber(fast::SUBSCRIBER_QOS_DEFAULT)->create_datareader(topic, fast::DATAREADER_QOS_DEFAULT);
-    }
-    if (writer == nullptr && reader == nullptr) {
-        end(3);
-    }
+    const Turn turn = what == "publish" ? publishes(*participant, name, static_cast<Value>(std::atoi(words[5])))
+        : what == "subscribe"           ? subscribes(*participant, name)
+        : what == "serve"               ? serves(*participant, name)
+                                        : calls(*participant, name);
     say("ready");
 
     std::thread([] {
@@ -147,18 +245,8 @@ int main(int count, char **words) {
         }
         end(0);
     }).detach();
-    for (auto value = static_cast<Value>(std::atoi(words[5]));; ++value) {
-        if (writer != nullptr) {
-            writer->write(&value);
-        } else {
-            Value heard = 0;
-            fast::SampleInfo info;
-            while (reader->take_next_sample(&heard, &info) == eprosima::fastrtps::types::ReturnCode_t::RETCODE_OK) {
-                if (info.valid_data) {
-                    say(std::to_string(heard));
-                }
-            }
-        }
+    for (;;) {
+        turn();
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
 }

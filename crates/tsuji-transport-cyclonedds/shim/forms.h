@@ -26,6 +26,8 @@ bool tsuji_vendor_of (struct ddsi_domaingv *gv, const unsigned char *name, unsig
 int32_t tsuji_is_silent (struct ddsi_domaingv *gv, const unsigned char *name);
 
 #define TSUJI_PID_RELATED_SAMPLE_IDENTITY 0x0083u
+/* What Fast DDS and RTI Connext DDS wrote before the parameter had a standard number, and write still. */
+#define TSUJI_PID_CUSTOM_RELATED_SAMPLE_IDENTITY 0x800fu
 #define TSUJI_IDENTITY_LEN 24u
 
 #endif

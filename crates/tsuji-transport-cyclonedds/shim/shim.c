@@ -242,8 +242,6 @@ static uint32_t u16_in (const unsigned char *at, bool is_little)
   return is_little ? (uint32_t) at[1] << 8 | at[0] : (uint32_t) at[0] << 8 | at[1];
 }
 
-/* What Fast DDS and RTI Connext DDS wrote before the parameter had a standard number, and write still. */
-#define PID_CUSTOM_RELATED_SAMPLE_IDENTITY 0x800fu
 #define PID_SENTINEL 1u
 /* Of a DATA or DATA_FRAG: its numbers are little endian, and it has inline QoS. */
 #define FLAG_LITTLE 1u
@@ -260,7 +258,7 @@ void tcy_read_related (const unsigned char *qos, size_t len, bool is_little, boo
     if (pid == PID_SENTINEL || len - at - 4 < value_len)
       return;
     const bool is_standard = pid == TSUJI_PID_RELATED_SAMPLE_IDENTITY;
-    const bool is_known = is_standard || (is_custom_known && pid == PID_CUSTOM_RELATED_SAMPLE_IDENTITY);
+    const bool is_known = is_standard || (is_custom_known && pid == TSUJI_PID_CUSTOM_RELATED_SAMPLE_IDENTITY);
     if (is_known && TSUJI_IDENTITY_LEN <= value_len)
     {
       memcpy (related->name, value, sizeof (related->name));

@@ -320,15 +320,19 @@ impl Part {
     fn read(kind: u8, flags: u8, body: &[u8]) -> Self {
         let u16_at = |at: usize| usize::from(u16::from_le_bytes([body[at], body[at + 1]]));
         let u32_at = |at: usize| u32::from_le_bytes(body[at..at + 4].try_into().unwrap()) as usize;
-        let (mut at, mut identity) = (4 + u16_at(2), None);
+        let (mut at, mut identity, mut custom) = (4 + u16_at(2), None, None);
         let mut is_in_qos = flags & 2 != 0;
         while is_in_qos {
             let (pid, end) = (u16_at(at), at + 4 + u16_at(at + 2));
             if pid == usize::from(STANDARD) {
                 identity = Some(body[at + 4..end].to_vec());
             }
+            if pid == usize::from(CUSTOM) {
+                custom = Some(body[at + 4..end].to_vec());
+            }
             (at, is_in_qos) = (end, pid != usize::from(SENTINEL));
         }
+        assert_eq!(identity, custom, "Fast DDS before 2.14 reads one, and later ones the other");
         let (offset, size) = match kind {
             0x15 => (0, body.len() - at),
             _ => ((u32_at(20) - 1) * u16_at(26), u32_at(28)),

@@ -288,6 +288,56 @@ fn are_peers(peer: &OsString, domain: u32) {
 }
 
 #[test]
+fn services_go_to_nodes_of_fast_dds_and_back() {
+    if let Some(peer) = peer(FAST) {
+        services_go_both_ways(&peer, 75, true);
+        // Older ones than those of the wheels: what names a request in its reply has another number there.
+        services_go_both_ways(&peer, 77, false);
+    }
+}
+
+#[test]
+fn services_go_to_nodes_of_cyclone_dds_and_back() {
+    if let Some(peer) = peer(CYCLONE) {
+        services_go_both_ways(&peer, 76, true);
+        services_go_both_ways(&peer, 78, false);
+    }
+}
+
+fn services_go_both_ways(peer: &OsString, domain: u32, is_secured: bool) {
+    let mut network = Network::new(domain);
+    let keystore = network.world.keystore("keys");
+    let enclave = |name| is_secured.then(|| Enclave::read(&keystore, name, now()).unwrap());
+    let host = |network: &mut Network, enclave| match is_secured {
+        true => network.host(&keystore, enclave),
+        false => network.host_in_clear(),
+    };
+    // The foreign one asks.
+    let mut server = host(&mut network, "/talker");
+    server.does("serve switch");
+    let client = network.foreign(peer, "call", enclave("/listener").as_ref(), "switch");
+    let in_clear = is_secured.then(|| network.foreign(peer, "call", None, "switch"));
+    // A reply to one that has not yet got the keys of its writer is not heard.
+    wait_until("it is answered", || {
+        server.does("spin");
+        client.line_within(Duration::from_millis(20)).is_some_and(|it| it == "true")
+    });
+    if let Some(in_clear) = in_clear {
+        assert_eq!(in_clear.line_within(Duration::from_millis(100)), None);
+    }
+    drop(client);
+    server.finish();
+    // It is asked.
+    let server = network.foreign(peer, "serve", enclave("/talker").as_ref(), "switch");
+    let mut client = host(&mut network, "/listener");
+    client.does("client switch");
+    for _ in 0..3 {
+        client.does("call");
+        assert_eq!(server.line(), "true");
+    }
+}
+
+#[test]
 fn nodes_of_fast_dds_are_peers_by_every_kind_of_protection() {
     if let Some(peer) = peer(FAST) {
         are_peers_by_every_kind(&peer, 71);

@@ -25,7 +25,7 @@ pub(crate) fn is_there() -> bool {
 pub(crate) struct Network {
     pub(crate) world: World,
     pub(crate) domain: u32,
-    folders: Vec<Folder>,
+    pub(crate) folders: Vec<Folder>,
 }
 
 #[allow(dead_code, reason = "each test binary uses its part")]

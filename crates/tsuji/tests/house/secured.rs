@@ -59,7 +59,8 @@ pub(crate) fn obey() {
                 reply.map(|it| assert!(it.success))
             }
             "spin" => {
-                spun(&node, || wait_until("a call", || 0 < calls.load(Ordering::Acquire)));
+                let before = calls.load(Ordering::Acquire);
+                spun(&node, || wait_until("a call", || before < calls.load(Ordering::Acquire)));
                 Ok(())
             }
             "send" => {
