@@ -317,7 +317,8 @@ impl Session {
         // Calls and goals are not told apart, and no goal is a call.
         let mut asking = client.asking.names();
         let denial = begun.find_map(|(act, name)| denied(act, name)).or_else(|| {
-            asking.find_map(|it| denied(Act::CallService, it).and(denied(Act::SendGoal, it)))
+            asking
+                .find_map(|it| denied(Act::CallService, it).and_then(|_| denied(Act::SendGoal, it)))
         });
         drop((begun, asking));
         drop(state);
