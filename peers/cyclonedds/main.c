@@ -58,13 +58,19 @@ static void secure(dds_qos_t *qos, const char *folder)
     file(qos, "dds.sec.access.permissions", folder, "permissions.p7s");
 }
 
+// Ends at once: what the process has at its end would be taken from threads that still use it.
+static void end(int code)
+{
+    fflush(stdout);
+    _exit(code);
+}
+
 static void *end_with_input(void *none)
 {
     char byte;
     while (0 < read(STDIN_FILENO, &byte, 1)) {
     }
-    fflush(stdout);
-    _exit(0);
+    end(0);
     return none;
 }
 
@@ -99,7 +105,7 @@ static ends_t ends_of(dds_entity_t participant, dds_entity_t written, dds_entity
     }
     dds_delete_qos(qos);
     if (ends.writer < 0 || ends.reader < 0) {
-        exit(3);
+        end(3);
     }
     return ends;
 }
@@ -112,7 +118,7 @@ static ends_t ends_of_service(dds_entity_t participant, const char *service, boo
     char user_data[128];
     int length = snprintf(user_data, sizeof(user_data), "%sid=", serves ? "service" : "client");
     if (dds_get_guid(participant, &guid) < 0) {
-        exit(3);
+        end(3);
     }
     for (size_t at = 0; at < sizeof(guid.v); ++at) {
         length += snprintf(user_data + length, sizeof(user_data) - (size_t)length, at == 0 ? "%x" : ".%x", guid.v[at]);
@@ -188,7 +194,7 @@ int main(int count, char **words)
     const dds_entity_t participant = dds_create_participant((dds_domainid_t)atoi(words[3]), qos, NULL);
     dds_delete_qos(qos);
     if (participant < 0) {
-        return 2;
+        end(2);
     }
     ends_t ends;
     if (is_service) {
@@ -196,7 +202,7 @@ int main(int count, char **words)
     } else {
         const dds_entity_t topic = topic_of(participant, &std_msgs_msg_dds__UInt32__desc, "", words[4], "");
         if (topic < 0) {
-            return 3;
+            end(3);
         }
         ends = ends_of(participant, publishes ? topic : 0, publishes ? 0 : topic, NULL);
     }
